@@ -1,0 +1,3 @@
+package storage
+
+import _ "github.com/cockroachdb/pebble/v2"
