@@ -17,7 +17,7 @@ import (
 const sampleTime = 1772366400123 // 2026-03-01T12:00:00.123Z
 
 // sample is a finished task on one node.
-func sample(t *testing.T) (engine.Task, engine.Instruction) {
+func sample(t testing.TB) (engine.Task, engine.Instruction) {
 	t.Helper()
 	spec := parse(t, `{"task_id":"fill-3","intent":"gpio.write","node":"pump-1","args":{"pin":"GPIO17","level":1},
 		"ttl":30,"retry_policy":{"max_retries":2},"metadata":{"operator":"ops"}}`, scada.JSON)
