@@ -7,21 +7,36 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
+// cborNull is the encoding of null, which in every field means absent.
+const cborNull = 0xf6
+
 // RawMap is an encoded CBOR map that is carried without being looked into. nil
-// means absent.
+// means absent. A field of this type needs omitzero, not omitempty: the encoder
+// never takes a type with its own MarshalCBOR for empty.
 type RawMap []byte
 
-// MarshalCBOR implements cbor.Marshaler: the bytes as they are.
+// IsZero reports whether the map is absent; the encoder asks it for omitzero.
+func (r RawMap) IsZero() bool { return len(r) == 0 }
+
+// MarshalCBOR implements cbor.Marshaler: the bytes as they are, null for none.
 func (r RawMap) MarshalCBOR() ([]byte, error) {
 	if len(r) == 0 {
-		return nil, fmt.Errorf("empty raw map: leave the field absent instead")
+		return []byte{cborNull}, nil
+	}
+	if r[0]>>5 != 5 {
+		return nil, fmt.Errorf("raw map starts with %#02x, not a CBOR map", r[0])
 	}
 	return r, nil
 }
 
 // UnmarshalCBOR implements cbor.Unmarshaler. Anything but a map (major type 5)
-// is refused.
+// or null is refused. What is inside is checked by DecodeMap, not here: an agent
+// must be able to read an instruction with bad arguments in order to refuse it.
 func (r *RawMap) UnmarshalCBOR(b []byte) error {
+	if len(b) == 1 && b[0] == cborNull {
+		*r = nil
+		return nil
+	}
 	if len(b) == 0 || b[0]>>5 != 5 {
 		return fmt.Errorf("not a map")
 	}
