@@ -45,31 +45,55 @@ func (r *RawMap) UnmarshalCBOR(b []byte) error {
 }
 
 // Modes are made once; they are immutable and safe for concurrent use. The
-// options are valid by construction, which TestModesAreValid shows.
+// options are valid by construction, which TestModesAreValid shows. mapMode is
+// for what stands one level down in a message.
 var (
 	encMode, errEnc = encOptions().EncMode()
-	decMode, errDec = decOptions().DecMode()
+	decMode, errDec = decOptions(MaxNestedLevels).DecMode()
+	mapMode, errMap = decOptions(MaxNestedLevels - 1).DecMode()
 )
 
 func encOptions() cbor.EncOptions {
 	o := cbor.CoreDetEncOptions()
 	o.NaNConvert = cbor.NaNConvertReject
 	o.InfConvert = cbor.InfConvertReject
+	// A list without elements has one spelling, whether Go has it as nil or not.
+	o.NilContainers = cbor.NilContainerAsEmpty
 	return o
 }
 
-func decOptions() cbor.DecOptions {
+// simpleValues accepts false, true and null. The library would read the others,
+// which have no meaning here, as small integers or as null.
+func simpleValues() *cbor.SimpleValueRegistry {
+	var reject []func(*cbor.SimpleValueRegistry) error
+	for v := range 256 {
+		if v >= 20 && v <= 22 || v >= 24 && v <= 31 { // 24 to 31 cannot be encoded
+			continue
+		}
+		reject = append(reject, cbor.WithRejectedSimpleValue(cbor.SimpleValue(v)))
+	}
+	// An error means that a value cannot be rejected; TestModesAreValid shows
+	// that there is none, and a nil registry would make that test fail.
+	r, err := cbor.NewSimpleValueRegistryFromDefaults(reject...)
+	if err != nil {
+		return nil
+	}
+	return r
+}
+
+func decOptions(levels int) cbor.DecOptions {
 	return cbor.DecOptions{
 		DupMapKey:         cbor.DupMapKeyEnforcedAPF,
 		IndefLength:       cbor.IndefLengthForbidden,
 		TagsMd:            cbor.TagsForbidden,
-		MaxNestedLevels:   MaxNestedLevels,
+		MaxNestedLevels:   levels,
 		MaxArrayElements:  MaxArrayElements,
 		MaxMapPairs:       MaxMapPairs,
 		NaN:               cbor.NaNDecodeForbidden,
 		Inf:               cbor.InfDecodeForbidden,
 		DefaultMapType:    reflect.TypeFor[map[string]any](),
 		FieldNameMatching: cbor.FieldNameMatchingCaseSensitive,
+		SimpleValues:      simpleValues(),
 	}
 }
 
@@ -85,6 +109,11 @@ func Encode(m Message) ([]byte, error) {
 	}
 	if len(b) > MaxMessageBytes {
 		return nil, fmt.Errorf("encode %T: %d bytes, the limit is %d", m, len(b), MaxMessageBytes)
+	}
+	// The peer refuses what is too deep or has too many elements; better to say
+	// so here, where somebody can still do something about it.
+	if err := decMode.Wellformed(b); err != nil {
+		return nil, fmt.Errorf("encode %T: %w", m, err)
 	}
 	return b, nil
 }
@@ -162,7 +191,8 @@ func decode(b []byte, make func(Kind) Message) (Message, error) {
 
 // EncodeMap encodes arguments or a result payload. nil and empty maps give nil.
 // Values may be nil, bool, integers, float64, string, []byte, []any and
-// map[string]any; NaN and infinities are refused.
+// map[string]any. NaN, infinities, text that is not UTF-8 and whatever else
+// DecodeMap would refuse in a message is refused here.
 func EncodeMap(m map[string]any, limit int) (RawMap, error) {
 	if len(m) == 0 {
 		return nil, nil
@@ -174,17 +204,23 @@ func EncodeMap(m map[string]any, limit int) (RawMap, error) {
 	if len(b) > limit {
 		return nil, fmt.Errorf("map takes %d bytes, the limit is %d", len(b), limit)
 	}
+	if _, err := DecodeMap(b); err != nil {
+		return nil, fmt.Errorf("encode map: %w", err)
+	}
 	return b, nil
 }
 
-// DecodeMap reads what EncodeMap wrote. Integers come back as uint64 or int64,
-// nested maps as map[string]any. nil gives nil.
+// DecodeMap reads what EncodeMap wrote. Integers come back as uint64, negative
+// ones as int64 (below -2^63, which EncodeMap's caller cannot have had, as
+// big.Int), floats of every width as float64, nested maps as map[string]any. A
+// key that is not text, a second entry of a key, and text that is not UTF-8 are
+// errors. nil gives nil.
 func DecodeMap(r RawMap) (map[string]any, error) {
 	if len(r) == 0 {
 		return nil, nil
 	}
 	var m map[string]any
-	if err := decMode.Unmarshal(r, &m); err != nil {
+	if err := mapMode.Unmarshal(r, &m); err != nil {
 		return nil, fmt.Errorf("decode map: %w", err)
 	}
 	return m, nil
