@@ -23,7 +23,7 @@ const (
 	// sequence, 4 of check, 3 separators.
 	MaxKeyLen = MaxSiteLen + 43
 	// MaxKeyMillis is the latest creation time that a key can carry: 16 digits.
-	MaxKeyMillis = 1e16 - 1
+	MaxKeyMillis = 9_999_999_999_999_999
 	// ShortLen is the length of a short node id, 30 bits in base 32.
 	ShortLen = 6
 )
