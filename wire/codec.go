@@ -51,6 +51,7 @@ var (
 	encMode, errEnc = encOptions().EncMode()
 	decMode, errDec = decOptions(MaxNestedLevels).DecMode()
 	mapMode, errMap = decOptions(MaxNestedLevels - 1).DecMode()
+	recMode, errRec = recordOptions().DecMode()
 )
 
 func encOptions() cbor.EncOptions {
@@ -95,6 +96,16 @@ func decOptions(levels int) cbor.DecOptions {
 		FieldNameMatching: cbor.FieldNameMatchingCaseSensitive,
 		SimpleValues:      simpleValues(),
 	}
+}
+
+// recordOptions are for our own logs: what EncodeRecord wrote must always be
+// readable again, so the limits are wider and text need not be UTF-8.
+func recordOptions() cbor.DecOptions {
+	o := decOptions(MaxRecordLevels)
+	o.MaxArrayElements = MaxRecordElements
+	o.MaxMapPairs = MaxRecordElements
+	o.UTF8 = cbor.UTF8DecodeInvalid
+	return o
 }
 
 // Encode validates m and returns its only encoding.
@@ -227,8 +238,25 @@ func DecodeMap(r RawMap) (map[string]any, error) {
 }
 
 // EncodeRecord encodes a struct with integer keys for a log (the gateway's
-// ledger, the agent's journal), by the same rules as messages.
-func EncodeRecord(v any) ([]byte, error) { return encMode.Marshal(v) }
+// ledger, the agent's journal), by the same rules as messages but with the limits
+// MaxRecordLevels and MaxRecordElements. It errs when DecodeRecord could not read
+// the record again.
+func EncodeRecord(v any) ([]byte, error) {
+	b, err := encMode.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode record %T: %w", v, err)
+	}
+	if err := recMode.Wellformed(b); err != nil {
+		return nil, fmt.Errorf("encode record %T: %w", v, err)
+	}
+	return b, nil
+}
 
-// DecodeRecord reads what EncodeRecord wrote into a fresh value.
-func DecodeRecord(b []byte, v any) error { return decMode.Unmarshal(b, v) }
+// DecodeRecord reads what EncodeRecord wrote into v, a pointer to a fresh value:
+// fields that the record does not have are left as they are.
+func DecodeRecord(b []byte, v any) error {
+	if err := recMode.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("decode record %T: %w", v, err)
+	}
+	return nil
+}
