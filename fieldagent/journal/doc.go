@@ -51,9 +51,10 @@
 //   - The file is locked (flock on a file of its own, since the journal is
 //     replaced by rename) for as long as it is open.
 //
-// One thing no single file can tell: a last frame that was synced and spoiled
-// afterwards looks like a torn write and is cut, with a report. The gateway
-// notices, because the numbers of the agent's events then fall back.
+// One thing no single file can tell: a tail of at most one frame's size that was
+// synced and ruined afterwards, to the very end, looks like a torn write and is
+// cut, with a report. The gateway notices, because the numbers of the agent's
+// events then fall back.
 //
 // A Journal belongs to one goroutine; it starts none.
 package journal

@@ -13,8 +13,9 @@ const (
 	// 8 KiB and an instruction at most 64 KiB on the wire, plus room.
 	MaxRecord = 128 << 10
 	// MaxBatch is the largest payload of one frame in bytes, that is all records
-	// of one Append with four bytes each.
-	MaxBatch = 1 << 20
+	// of one Append with four bytes each. It is no larger than needed: a ruined
+	// tail of up to this size passes for a torn append.
+	MaxBatch = 256 << 10
 
 	version    = 1
 	headerSize = 24
