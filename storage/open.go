@@ -201,7 +201,7 @@ func (s *Store) open(o Options) (err error) {
 	if err := checkManifest(s.fs, dir, side.manifest); err != nil {
 		return &OpenError{Kind: OpenCorrupt, Dir: s.dir, Cause: err}
 	}
-	if s.db, err = pebble.Open(dir, engineOptions(vfs.OnDiskFull(s.fs, s.ballast.drop), lock, s.events, s.death)); err != nil {
+	if s.db, err = pebble.Open(dir, engineOptions(vfs.OnDiskFull(markerFS{s.fs}, s.ballast.drop), lock, s.events, s.death)); err != nil {
 		return err
 	}
 	if err := s.start(side, o.HeadInterval); err != nil {
