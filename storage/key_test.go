@@ -46,7 +46,7 @@ func TestKeyOrderIsTheOrderOfItsFields(t *testing.T) {
 		}
 		want := cmp.Or(strings.Compare(f.a, g.a), cmp.Compare(f.n, g.n), strings.Compare(f.b, g.b))
 		if got := bytes.Compare(f.key(), g.key()); got != want {
-			t.Fatalf("%q against %q: %d, want %d", f, g, got, want)
+			t.Fatalf("%+v against %+v: %d, want %d", f, g, got, want)
 		}
 	}
 }
@@ -60,7 +60,7 @@ func TestKeyIsReadBack(t *testing.T) {
 		n, rest, err2 := storage.CutUint64(rest)
 		b, rest, err3 := storage.CutString(rest)
 		if got := (fields{a, n, b}); got != f || len(rest) != 0 || errors.Join(err1, err2, err3) != nil {
-			t.Fatalf("%q came back as %q, rest %x, %v", f, got, rest, errors.Join(err1, err2, err3))
+			t.Fatalf("%+v came back as %+v, rest %x, %v", f, got, rest, errors.Join(err1, err2, err3))
 		}
 	}
 }
