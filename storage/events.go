@@ -72,6 +72,7 @@ type events struct {
 
 	queue chan note
 	stop  chan struct{}
+	once  sync.Once
 	done  sync.WaitGroup
 }
 
@@ -82,9 +83,10 @@ func newEvents(log *slog.Logger) *events {
 	return e
 }
 
-// close logs what is still queued and waits for the goroutine.
+// close logs what is still queued and waits for the goroutine. An Open that was
+// given up and then succeeds closes a second time.
 func (e *events) close() {
-	close(e.stop)
+	e.once.Do(func() { close(e.stop) })
 	e.done.Wait()
 }
 

@@ -1,9 +1,12 @@
 package storage_test
 
 import (
+	"errors"
+	"io"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -57,4 +60,30 @@ func newFaults(inner vfs.FS, fail func(op errorfs.Op) error) *faults {
 		return err
 	}))
 	return f
+}
+
+// newCuts calls cut before each operation that changes the disk, one at a time.
+func newCuts(inner vfs.FS, cut func()) vfs.FS {
+	var mu sync.Mutex
+	return errorfs.Wrap(inner, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+			mu.Lock()
+			defer mu.Unlock()
+			cut()
+		}
+		return nil
+	}))
+}
+
+func readFile(t testing.TB, fs vfs.FS, path string) string {
+	t.Helper()
+	f, err := fs.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(f)
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }

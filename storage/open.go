@@ -199,9 +199,9 @@ func (s *Store) open(o Options) (err error) {
 		return s.rolledBack(fmt.Errorf("the engine's files are gone, batch %d was on disk", side.head))
 	}
 	if err := checkManifest(s.fs, dir, side.manifest); err != nil {
-		return &OpenError{Kind: OpenCorrupt, Dir: s.dir, Cause: err}
+		return err
 	}
-	if s.db, err = pebble.Open(dir, engineOptions(vfs.OnDiskFull(s.fs, s.ballast.drop), lock, s.events, s.death)); err != nil {
+	if s.db, err = pebble.Open(dir, engineOptions(vfs.OnDiskFull(markerFS{s.fs}, s.ballast.drop), lock, s.events, s.death)); err != nil {
 		return err
 	}
 	if err := s.start(side, o.HeadInterval); err != nil {

@@ -389,3 +389,17 @@ func (e *Engine) Nodes() []NodeState {
 
 // Epoch names the log that this engine writes.
 func (e *Engine) Epoch() uint64 { return e.counters.Epoch }
+
+// Unfinished returns every unfinished task, oldest first.
+func (e *Engine) Unfinished() []TaskState {
+	out := make([]TaskState, 0, len(e.tasks))
+	for _, t := range e.tasks {
+		s := TaskState{Task: t.Task}
+		for _, i := range t.insts {
+			s.Instructions = append(s.Instructions, i.Instruction)
+		}
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b TaskState) int { return cmp.Compare(a.Task.First, b.Task.First) })
+	return out
+}

@@ -226,3 +226,9 @@ type Counts struct {
 	Succeeded, Failed, TimedOut, Cancelled     int
 	DeadLetters                                int
 }
+
+// Empty reports whether there is nothing to deliver.
+func (f *Effects) Empty() bool {
+	return len(f.Replies) == 0 && len(f.Sends) == 0 && len(f.Statuses) == 0 && len(f.Nodes) == 0 &&
+		len(f.Alarms) == 0 && f.Counts == Counts{}
+}

@@ -90,6 +90,16 @@ func (e *Engine) retransmitted(now Now, in *Submit) (Mark, bool) {
 	return m, ok && m.Sum == in.Mark.Sum && fresh
 }
 
+// Retransmitted reports whether a Submit without a task id is the second copy of
+// a publish that the log knows (Submit.Found): then it is the same task.
+func (e *Engine) Retransmitted(now Now, in *Submit) bool {
+	if in.Spec.TaskID != "" {
+		return false
+	}
+	_, ok := e.retransmitted(now, in)
+	return ok
+}
+
 // resolve turns the targets into a sorted list of nodes.
 func (e *Engine) resolve(s Spec) ([]string, *Refusal) {
 	if s.Label.IsZero() {
