@@ -126,17 +126,24 @@ func (r *request) serve() reply {
 // Names lists the pins of the board.
 func (o *Owner) Names() []string { return o.board.Names() }
 
-// Check reports whether a pin could be used in this mode, without touching it.
-func (o *Owner) Check(name string, mode Mode) error {
-	_, err := o.resolve(name, mode)
-	return err
+// Resolve returns the one name of a pin if it may be used in this mode. It does
+// not touch the pin and needs no Run.
+func (o *Owner) Resolve(name string, mode Mode) (string, error) {
+	resolved, err := o.board.Resolve(name)
+	if err != nil {
+		return "", err
+	}
+	if c, ok := o.configs[resolved]; ok && mode == Output && c.Mode == Input {
+		return "", fmt.Errorf("%s: %w: it is configured as an input", name, ErrUnsupported)
+	}
+	return resolved, nil
 }
 
 // Set drives a pin and remembers its level. cause is written to the trace. The
 // error wraps ErrNotDone if it is certain that nothing happened, and ErrUnknown
 // if the pin did not answer in time.
 func (o *Owner) Set(ctx context.Context, name string, level Level, cause string) error {
-	name, err := o.resolve(name, Output)
+	name, err := o.Resolve(name, Output)
 	if err != nil {
 		return err
 	}
@@ -152,7 +159,7 @@ func (o *Owner) Set(ctx context.Context, name string, level Level, cause string)
 
 // Get returns the commanded level of an output, or the level of an input.
 func (o *Owner) Get(ctx context.Context, name string) (Level, error) {
-	name, err := o.resolve(name, 0)
+	name, err := o.Resolve(name, Input)
 	if err != nil {
 		return Low, err
 	}
@@ -177,19 +184,6 @@ func (o *Owner) Get(ctx context.Context, name string) (Level, error) {
 func (o *Owner) Safe(ctx context.Context, cause string) error {
 	_, err := o.ask(ctx, "drive the safe levels", func() (Level, error) { return Low, o.driveSafe(cause) })
 	return err
-}
-
-// resolve returns the name under which a pin is opened and checks that the
-// configuration allows the mode, if one is given.
-func (o *Owner) resolve(name string, mode Mode) (string, error) {
-	resolved, err := o.board.Resolve(name)
-	if err != nil {
-		return "", err
-	}
-	if c, ok := o.configs[resolved]; ok && mode == Output && c.Mode == Input {
-		return "", fmt.Errorf("%s: %w: it is configured as an input", name, ErrUnsupported)
-	}
-	return resolved, nil
 }
 
 // ask hands a request to Run and waits for the answer, both within limits.

@@ -112,16 +112,19 @@ func TestConfigurationFaultsAreReportedTogether(t *testing.T) {
 func TestConfiguredInputIsNotDriven(t *testing.T) {
 	b := newSim(t, gpio.SimOptions{})
 	o, _ := run(t, b, gpio.PinConfig{Name: "GPIO4", Mode: gpio.Input})
-	if err := o.Check("GPIO4", gpio.Output); !errors.Is(err, gpio.ErrUnsupported) {
-		t.Errorf("check: %v", err)
+	if _, err := o.Resolve("GPIO4", gpio.Output); !errors.Is(err, gpio.ErrUnsupported) {
+		t.Errorf("resolve: %v", err)
 	}
 	if err := o.Set(t.Context(), "GPIO4", gpio.High, "x"); !errors.Is(err, gpio.ErrUnsupported) {
 		t.Errorf("set: %v", err)
 	}
-	must(t, o.Check("GPIO4", gpio.Input))
-	must(t, o.Check("GPIO5", gpio.Output))
-	if err := o.Check("GPIO50", gpio.Input); !errors.Is(err, gpio.ErrNoSuchPin) {
-		t.Errorf("check: %v", err)
+	for name, mode := range map[string]gpio.Mode{"GPIO4": gpio.Input, "GPIO5": gpio.Output} {
+		if got, err := o.Resolve(name, mode); got != name || err != nil {
+			t.Errorf("resolve %s as %v: %q, %v", name, mode, got, err)
+		}
+	}
+	if _, err := o.Resolve("GPIO50", gpio.Input); !errors.Is(err, gpio.ErrNoSuchPin) {
+		t.Errorf("resolve: %v", err)
 	}
 }
 
