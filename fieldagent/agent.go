@@ -79,16 +79,19 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	pinCtx, stopPins := context.WithCancel(context.WithoutCancel(ctx))
 	pinsDone := make(chan error, 1)
 	go func() { pinsDone <- pins.Run(pinCtx) }()
-	err = a.run(ctx, j, records, provisional{pins}, pins.Names())
+	w, err := newWorks(pins, a.version, a.cfg.Data, a.log)
+	if err == nil {
+		err = a.run(ctx, j, records, w)
+	}
 	stopPins()
 	return errors.Join(err, <-pinsDone)
 }
 
 // run is Run with a journal and pins that serve.
-func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, intents Intents, pins []string) error {
+func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w *works) error {
 	l := newLoop()
-	l.journal, l.intents, l.log, l.now = j, intents, a.log, a.clock()
-	core, out, err := executor.New(a.coreConfig(intents, pins), records, l.now())
+	l.journal, l.intents, l.log, l.now = j, w, a.log, a.clock()
+	core, out, err := executor.New(a.coreConfig(w), records, l.now())
 	if err != nil {
 		return fmt.Errorf("%w; move %s away to start afresh, the gateway will settle what was open", err, a.cfg.Data)
 	}
@@ -116,9 +119,9 @@ func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, i
 	return nil
 }
 
-func (a *Agent) coreConfig(intents Intents, pins []string) executor.Config {
-	told := make([]string, 0, min(len(pins), maxPinsTold))
-	for _, p := range pins {
+func (a *Agent) coreConfig(w *works) executor.Config {
+	var told []string
+	for _, p := range w.pins.Names() {
 		if wire.CheckPin(p) == nil && len(told) < maxPinsTold {
 			told = append(told, p)
 		}
@@ -126,9 +129,9 @@ func (a *Agent) coreConfig(intents Intents, pins []string) executor.Config {
 	return executor.Config{
 		Hello: wire.Hello{
 			Version: a.version, Labels: a.cfg.Labels, Short: wire.Short(a.cfg.Node),
-			Pins: told, Board: a.cfg.GPIO,
+			Intents: w.registry.Names(), Pins: told, Board: a.cfg.GPIO,
 		},
-		Incarnation: nonzero(), Check: intents.Check, Workers: a.cfg.Workers,
+		Incarnation: nonzero(), Check: w.Check, Workers: a.cfg.Workers,
 	}
 }
 

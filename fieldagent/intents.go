@@ -2,69 +2,67 @@ package fieldagent
 
 import (
 	"context"
-	"errors"
-	"time"
+	"log/slog"
 
 	"github.com/apollo-11/apollo11/fieldagent/executor"
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
+	"github.com/apollo-11/apollo11/fieldagent/intent"
 	"github.com/apollo-11/apollo11/wire"
 )
 
-// provisional stands in until the intent registry is merged.
-type provisional struct{ pins *gpio.Owner }
+// works is the intents of this agent as the loop and the core want them.
+type works struct {
+	registry *intent.Registry
+	pins     *gpio.Owner
+}
 
-func (p provisional) Check(intent string, args wire.RawMap) executor.Verdict {
-	if !wire.BuiltIn(intent) {
-		return executor.Verdict{Code: wire.CodeUnknownIntent, Detail: "no such intent: " + intent}
+func newWorks(pins *gpio.Owner, version, dataDir string, log *slog.Logger) (*works, error) {
+	r, err := intent.New(log, intent.GPIO(pins), intent.Metrics(intent.MetricsOptions{Version: version, DataDir: dataDir}))
+	if err != nil {
+		return nil, err
 	}
+	return &works{r, pins}, nil
+}
+
+// Check implements Intents.
+func (w *works) Check(name string, args wire.RawMap) executor.Verdict {
+	if refused := w.registry.Check(name, args); refused != nil {
+		return executor.Verdict{Code: refused.Code, Detail: refused.Detail}
+	}
+	return executor.Verdict{Lines: w.lines(name, args)}
+}
+
+// lines names the pins that an instruction holds, each by its one name, so that
+// instructions that use different names of a pin do not overlap. A read holds its
+// pin too: it must come after the writes that arrived before it.
+func (w *works) lines(name string, args wire.RawMap) []string {
 	m, err := wire.DecodeMap(args)
 	if err != nil {
-		return executor.Verdict{Code: wire.CodeBadArgs, Detail: err.Error()}
+		return nil // refused already
 	}
-	a, err := wire.ParseArgs(intent, m)
+	parsed, err := wire.ParseArgs(name, m)
 	if err != nil {
-		return executor.Verdict{Code: wire.CodeBadArgs, Detail: err.Error()}
+		return nil // not an intent of the board's pins
 	}
-	switch a := a.(type) {
+	pin, mode := "", gpio.Output
+	switch a := parsed.(type) {
 	case wire.GPIOWrite:
-		return p.pin(a.Pin, gpio.Output)
+		pin = a.Pin
 	case wire.GPIOPulse:
-		return p.pin(a.Pin, gpio.Output)
+		pin = a.Pin
 	case wire.GPIORead:
-		return p.pin(a.Pin, gpio.Input)
+		pin, mode = a.Pin, gpio.Input
+	default:
+		return nil
 	}
-	return executor.Verdict{}
+	if one, err := w.pins.Resolve(pin, mode); err == nil {
+		pin = one
+	}
+	return []string{"pin " + pin}
 }
 
-func (p provisional) pin(name string, mode gpio.Mode) executor.Verdict {
-	if err := p.pins.Check(name, mode); err != nil {
-		c := wire.CodeUnsupported
-		if errors.Is(err, gpio.ErrNoSuchPin) {
-			c = wire.CodeNoSuchPin
-		}
-		return executor.Verdict{Code: c, Detail: err.Error()}
-	}
-	return executor.Verdict{Lines: []string{name}}
-}
-
-func (p provisional) Run(ctx context.Context, w executor.Work, _ func(uint8)) executor.Result {
-	m, _ := wire.DecodeMap(w.Args)
-	a, _ := wire.ParseArgs(w.Intent, m)
-	var err error
-	switch a := a.(type) {
-	case wire.GPIOWrite:
-		err = p.pins.Set(ctx, a.Pin, gpio.Level(a.Level), w.Token.String())
-	case wire.GPIOPulse:
-		err = p.pins.Set(ctx, a.Pin, gpio.Level(a.Level), w.Token.String())
-		t := time.NewTimer(a.Width)
-		select {
-		case <-ctx.Done():
-		case <-t.C:
-		}
-		err = errors.Join(err, p.pins.Set(context.WithoutCancel(ctx), a.Pin, gpio.Level(!a.Level), w.Token.String()))
-	}
-	if err != nil {
-		return executor.Result{Code: wire.CodeIO, Detail: err.Error()}
-	}
-	return executor.Result{Code: wire.CodeOK}
+// Run implements Intents. None of the intents reports its progress yet.
+func (w *works) Run(ctx context.Context, work executor.Work, _ func(uint8)) executor.Result {
+	p := w.registry.Run(ctx, work.Intent, work.Args, work.Token.String())
+	return executor.Result{Code: p.Code, Detail: p.Detail, Payload: p.Payload}
 }

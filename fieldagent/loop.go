@@ -251,10 +251,6 @@ func (l *loop) start(base context.Context, w executor.Work) {
 		r := l.intents.Run(ctx, w, func(percent uint8) {
 			l.offer(executor.Progressed{Token: w.Token, Percent: percent})
 		})
-		if r.Code == wire.CodeCancelled && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			r.Code = wire.CodeTimeout
-			r.Detail = fmt.Sprintf("stopped after its time limit of %v; %s", w.Timeout, r.Detail)
-		}
 		l.give(context.WithoutCancel(ctx), executor.Finished{Token: w.Token, Result: r})
 	})
 }
