@@ -2,9 +2,15 @@ package gateway
 
 import (
 	"context"
+	"errors"
+	"time"
 
+	"github.com/apollo-11/apollo11/gateway/api"
 	"github.com/apollo-11/apollo11/gateway/engine"
 )
+
+// errInterrupted leaves open whether an input was taken.
+var errInterrupted = errors.New("the gateway stopped before it could answer: look at the task after its restart, or send it again with the same task_id")
 
 // Submit asks for a task and returns the engine's answer once it is durable.
 func (g *Gateway) Submit(ctx context.Context, spec engine.Spec, src engine.Source) (engine.Reply, error) {
@@ -21,9 +27,14 @@ func (g *Gateway) Cancel(ctx context.Context, c engine.Cancel) (engine.Reply, er
 	})
 }
 
-func (g *Gateway) request(ctx context.Context, make_ func(reply any) engine.Input) (engine.Reply, error) {
+func (g *Gateway) request(ctx context.Context, input func(reply any) engine.Input) (engine.Reply, error) {
 	answer := make(chan engine.Reply, 1)
-	in := make_(func(r engine.Reply) { answer <- r })
+	in := input(func(r engine.Reply) { answer <- r })
+	select {
+	case <-g.stopped:
+		return engine.Reply{}, api.ErrStopping
+	default:
+	}
 	if err := g.loop.put(ctx, in); err != nil {
 		return engine.Reply{}, err
 	}
@@ -33,7 +44,8 @@ func (g *Gateway) request(ctx context.Context, make_ func(reply any) engine.Inpu
 	case <-ctx.Done():
 		return engine.Reply{}, ctx.Err()
 	case <-g.stopped:
-		return engine.Reply{}, ErrStopping
+		// It may have been taken: only the log knows, after the restart.
+		return engine.Reply{}, errInterrupted
 	}
 }
 
@@ -41,4 +53,26 @@ func (g *Gateway) request(ctx context.Context, make_ func(reply any) engine.Inpu
 func (g *Gateway) Nodes(ctx context.Context) (list []engine.NodeState, err error) {
 	err = g.loop.ask(ctx, func(e *engine.Engine) { list = e.Nodes() })
 	return list, err
+}
+
+// Health says how the gateway is doing. It does not block.
+func (g *Gateway) Health() api.Health {
+	h := api.Health{Ready: true, Version: g.cfg.Version, Uptime: time.Since(g.start), Epoch: g.epoch, Open: int(g.open.Load())}
+	select {
+	case <-g.ready:
+	default:
+		h.Ready = false
+	}
+	for _, door := range doorNames {
+		if a := g.Addr(door); a != nil {
+			h.Listeners = append(h.Listeners, api.Listener{Name: door, Addr: a.String()})
+		}
+	}
+	if s := g.store.Stats(); s.Dead {
+		h.Ready = false
+		h.Degraded = append(h.Degraded, "the log could not be written")
+	} else if s.Stalled {
+		h.Degraded = append(h.Degraded, "the log holds back writes: the disk is full or far too slow")
+	}
+	return h
 }

@@ -25,10 +25,6 @@ import (
 	"github.com/apollo-11/apollo11/wire"
 )
 
-// ErrStopping says that the gateway is shutting down; what was asked has not
-// been acknowledged and should be asked again.
-var ErrStopping = errors.New("the gateway is stopping")
-
 // Gateway is a gateway with its log open. Run serves until its context ends.
 type Gateway struct {
 	cfg    Config
@@ -115,7 +111,7 @@ func (g *Gateway) doors(topics wire.Topics) error {
 	if err != nil {
 		return err
 	}
-	g.intake = &intake{site: g.cfg.Site, loop: g.loop, m: g.m}
+	g.intake = &intake{topics: topics, loop: g.loop, m: g.m, log: g.log}
 	b, err := broker.New(bcfg, g.intake, g.log)
 	if err != nil {
 		return err
@@ -188,6 +184,7 @@ func (g *Gateway) deliver(j *job) {
 	for _, s := range e.Sends {
 		g.boxes.put(g.ctx, s.Node, s.Msg)
 	}
+	g.open.Store(int64(j.open))
 	g.board.show(e)
 	g.m.add(&e.Counts)
 	if j.pending != nil {
@@ -241,6 +238,9 @@ func (g *Gateway) greet(ctx context.Context) error {
 // Ready is closed when all doors are open.
 func (g *Gateway) Ready() <-chan struct{} { return g.ready }
 
+// doorNames are the names of the doors, as Addr takes them.
+var doorNames = [...]string{"mqtt", "ws", "narrowband", "http"}
+
 // Addr is the address of a door: mqtt, ws, narrowband or http; nil if it is not
 // open.
 func (g *Gateway) Addr(door string) net.Addr {
@@ -255,7 +255,7 @@ func (g *Gateway) serveHTTP(ctx context.Context) error {
 		Metrics: promhttp.HandlerFor(g.m.reg, promhttp.HandlerOpts{}),
 		Site:    g.cfg.Site, Log: g.log, AllowRemote: g.cfg.AllowRemote,
 	})
-	srv := api.NewServer(handler)
+	srv := api.NewServer(handler, g.log)
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(g.http) }()
 	select {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/apollo-11/apollo11/broker"
@@ -20,19 +21,22 @@ const intakeWait = 10 * time.Second
 
 // intake is the broker's handler: it turns packets into inputs.
 type intake struct {
-	ctx  context.Context
-	site string
-	loop *loop
-	m    *metrics
+	ctx    context.Context
+	topics wire.Topics
+	loop   *loop
+	m      *metrics
+	log    *slog.Logger
 }
 
 // Submit implements broker.Handler: a publish on the task topic.
 func (k *intake) Submit(s broker.Submission, done func(broker.Verdict)) {
-	spec, warnings, err := scada.ParseTask(s.Payload, scada.JSON, scada.Options{Site: k.site, Now: time.Now().UnixMilli()})
+	spec, warnings, err := scada.ParseTask(s.Payload, scada.JSON, scada.Options{Site: k.topics.Site(), Now: time.Now().UnixMilli()})
 	if err != nil {
 		k.m.refused.WithLabelValues("mqtt", "invalid").Inc()
-		k.put(&engine.Garbage{Kind: "task", From: s.ClientID, Reason: err.Error(), Raw: s.Payload})
-		done(broker.Verdict{Reason: broker.Invalid, Text: err.Error(), Body: scada.MarshalError(err)})
+		if perr := k.put(&engine.Garbage{Kind: "task", From: s.ClientID, Reason: err.Error(), Raw: s.Payload}); perr != nil {
+			k.log.Warn("refused task not kept as a dead letter", "client", s.ClientID, "error", perr)
+		}
+		k.finish(done)(faulty(err))
 		return
 	}
 	if s.Expiry > 0 && spec.TTLMs == 0 && spec.NotAfter == 0 {
@@ -45,9 +49,20 @@ func (k *intake) Submit(s broker.Submission, done func(broker.Verdict)) {
 		sum := sha256.Sum256(s.Payload)
 		in.Mark = &engine.Mark{Client: s.ClientID, PacketID: s.PacketID, Sum: [16]byte(sum[:16])}
 	}
-	in.Reply = func(r engine.Reply) { done(verdict(r, warnings)) }
+	in.Reply = func(r engine.Reply) { k.finish(done)(verdict(k.topics, r, warnings)) }
 	if err := k.put(in); err != nil {
 		done(broker.Verdict{Reason: broker.Unavailable, Text: "the gateway is stopping or too busy: " + err.Error() + "; send the task again"})
+	}
+}
+
+// finish hands a verdict to the broker. An answer that cannot be written is
+// left out: the receipt says the same.
+func (k *intake) finish(done func(broker.Verdict)) func(broker.Verdict, error) {
+	return func(v broker.Verdict, err error) {
+		if err != nil {
+			k.log.Warn("answer to a submission could not be written", "error", err)
+		}
+		done(v)
 	}
 }
 
@@ -63,21 +78,6 @@ func (k *intake) put(in engine.Input) error {
 	ctx, cancel := context.WithTimeout(k.ctx, intakeWait)
 	defer cancel()
 	return k.loop.put(ctx, in)
-}
-
-// verdict translates the engine's answer for the broker.
-func verdict(r engine.Reply, warnings []scada.Warning) broker.Verdict {
-	if r.Accepted != nil {
-		return broker.Verdict{Reason: broker.Accepted, Body: scada.MarshalAccepted(r.Accepted, warnings)}
-	}
-	v := broker.Verdict{Reason: broker.Invalid, Text: r.Refused.Error(), Body: scada.MarshalRefusal(r.Refused)}
-	switch r.Refused.Kind {
-	case engine.RefusedConflict:
-		v.Reason = broker.Conflict
-	case engine.RefusedCapacity:
-		v.Reason = broker.Quota
-	}
-	return v
 }
 
 // Uplink implements broker.Handler: a message of an agent.

@@ -92,6 +92,7 @@ type job struct {
 	effects engine.Effects
 	writes  []engine.Write // for the log of steps
 	after   func()         // may be nil
+	open    int            // unfinished instructions after it
 }
 
 // question is something to be asked of the engine on its own goroutine.
@@ -212,7 +213,7 @@ func (l *loop) step(in engine.Input) error {
 // flush hands what has collected to the disk and to the committer.
 func (l *loop) flush(after func()) (deadline time.Duration, err error) {
 	r := l.eng.Ready(l.now())
-	j := job{effects: r.Effects, writes: r.Records.Instructions, after: after}
+	j := job{effects: r.Effects, writes: r.Records.Instructions, after: after, open: l.eng.Open()}
 	if !r.Records.Empty() {
 		if j.pending, err = l.log.Apply(&r.Records); err != nil {
 			return 0, fmt.Errorf("write the log: %w", err)

@@ -91,7 +91,7 @@ func serve(ctx context.Context, cfg Config, lg *slog.Logger, stdout io.Writer) e
 	go func() { ended <- g.Run(ctx) }()
 	select {
 	case <-g.Ready():
-		for _, door := range []string{"mqtt", "ws", "narrowband", "http"} {
+		for _, door := range doorNames {
 			if a := g.Addr(door); a != nil {
 				say(stdout, "listening  %-11s %v\n", door, a)
 			}

@@ -3,7 +3,10 @@ package gateway
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/apollo-11/apollo11/gateway/engine"
 	"github.com/apollo-11/apollo11/gateway/scada"
@@ -80,15 +83,16 @@ func (b *board) publish() {
 	b.tasks, b.order, b.nodes, b.alarms = map[string]engine.TaskState{}, nil, map[string]engine.NodeState{}, nil
 	b.mu.Unlock()
 	for _, a := range alarms {
-		b.send(b.topics.Alarm(), scada.MarshalAlarm(a), false)
+		b.post(b.topics.Alarm(), alarmView(a), false)
 	}
-	for id, n := range nodes {
-		b.send(b.topics.NodeState(id), scada.MarshalNodeState(n), true)
+	now := time.Now().UnixMilli()
+	for _, id := range slices.Sorted(maps.Keys(nodes)) {
+		b.post(b.topics.NodeState(id), nodeView(nodes[id], now), true)
 	}
 	for _, id := range order {
-		s := tasks[id]
-		b.send(b.topics.TaskStatus(id), scada.MarshalStatus(s), true)
-		if state, _ := engine.Summarize(s.Instructions); state.Settled() {
+		s := scada.NewStatus(b.topics.Site(), tasks[id].Task, tasks[id].Instructions)
+		b.post(b.topics.TaskStatus(id), s, true)
+		if s.Settled {
 			b.retire(id)
 		}
 	}
@@ -105,6 +109,15 @@ func (b *board) retire(id string) {
 	}
 	b.finished[b.next] = id
 	b.next = (b.next + 1) % retainedTasks
+}
+
+func (b *board) post(topic string, d scada.Document, retain bool) {
+	payload, err := scada.Marshal(d)
+	if err != nil {
+		b.log.Warn("status not published", "topic", topic, "error", err)
+		return
+	}
+	b.send(topic, payload, retain)
 }
 
 func (b *board) send(topic string, payload []byte, retain bool) {

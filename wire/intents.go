@@ -184,9 +184,9 @@ func pinArg(m map[string]any) (string, error) {
 	if !ok {
 		return "", &ArgError{"pin", "is missing", `write for example "pin": "GPIO17"`}
 	}
-	s, ok := unquote(v).(string)
+	s, ok := v.(string)
 	if !ok {
-		return "", &ArgError{"pin", "is " + describe(v) + ", not a name", fmt.Sprintf(`pins are named, never numbered: write for example "GPIO%v"`, pinExample(unquote(v)))}
+		return "", &ArgError{"pin", "is " + describe(v) + ", not a name", fmt.Sprintf(`pins are named, never numbered: write for example "GPIO%v"`, pinExample(v))}
 	}
 	if err := CheckPin(s); err != nil {
 		return "", &ArgError{"pin", err.Error(), `write for example "pin": "GPIO17"`}
@@ -208,7 +208,7 @@ func pinExample(v any) any {
 
 // unquote reads a number that a publisher has put in quotes (A3): decimal digits
 // with an optional minus sign and fraction, nothing around them. It means the
-// same as the bare number, in every argument. Other values are returned as they
+// same as the bare number, in every argument that takes one. Other values are returned as they
 // are.
 func unquote(v any) any {
 	s, ok := v.(string)

@@ -71,7 +71,7 @@ func TestParseArgs(t *testing.T) {
 		{"pin missing", wire.IntentGPIORead, `{}%s`, ``, nil, "pin"},
 		{"pin", wire.IntentGPIORead, `{"pin":%s}`, `"gpiochip0:17"`, wire.GPIORead{Pin: "gpiochip0:17"}, ""},
 		{"I10 pin as a number", wire.IntentGPIORead, `{"pin":%s}`, `17`, nil, "pin"},
-		{"A3 pin as a number in quotes", wire.IntentGPIORead, `{"pin":%s}`, `"17"`, nil, "pin"},
+		{"A3 pin as a number in quotes is a name, which boards refuse", wire.IntentGPIORead, `{"pin":%s}`, `"17"`, wire.GPIORead{Pin: "17"}, ""},
 		{"pin empty", wire.IntentGPIORead, `{"pin":%s}`, `""`, nil, "pin"},
 		{"pin null", wire.IntentGPIORead, `{"pin":%s}`, `null`, nil, "pin"},
 		{"pin with a slash", wire.IntentGPIORead, `{"pin":%s}`, `"/dev/gpio"`, nil, "pin"},

@@ -89,16 +89,15 @@ func TestPanicBecomesAnInternalError(t *testing.T) {
 	r, err := intent.New(slog.New(slog.NewTextHandler(&log, nil)), one("a.a", fake{
 		check: func(map[string]any) *intent.Result { panic("in check") },
 		run: func(context.Context, intent.Request) intent.Result {
-			var m map[string]int
-			m["x"] = 1
-			return intent.Result{}
+			var list []int
+			return intent.Result{Detail: string(rune(list[len(list)]))}
 		},
 	}))
 	must(t, err)
 	if p := r.Check("a.a", nil); p == nil || p.Code != wire.CodeInternal || !strings.Contains(p.Detail, "in check") {
 		t.Errorf("check: %+v", p)
 	}
-	if p := r.Run(t.Context(), "a.a", nil, "t"); p.Code != wire.CodeInternal || !strings.Contains(p.Detail, "nil map") {
+	if p := r.Run(t.Context(), "a.a", nil, "t"); p.Code != wire.CodeInternal || !strings.Contains(p.Detail, "out of range") {
 		t.Errorf("run: %+v", p)
 	}
 	if !strings.Contains(log.String(), "stack=") || !strings.Contains(log.String(), "registry_test.go") {

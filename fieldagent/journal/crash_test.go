@@ -80,9 +80,9 @@ func (s *site) random(rng *rand.Rand) error {
 // random work, a fault at a random operation, a crash of a random kind, again
 // and again on the same disk.
 func TestG5_G6_EveryAcknowledgedRecordSurvivesRandomCrashes(t *testing.T) {
-	seeds := uint64(150)
+	seeds := uint64(60)
 	if testing.Short() {
-		seeds = 30
+		seeds = 15
 	}
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 11))
