@@ -56,6 +56,8 @@ type Error struct {
 	Column  int    `json:"column,omitempty"`
 	Problem string `json:"problem"`
 	Hint    string `json:"hint,omitempty"`
+	// TaskID is the document's task_id where it could be read, for the answer.
+	TaskID string `json:"-"`
 	// More are the further faults, at most MaxFaults-1.
 	More []*Error `json:"-"`
 }
@@ -72,7 +74,7 @@ func (e *Error) Error() string {
 	}
 	if e.Field != "" {
 		b.WriteString(e.Field)
-		b.WriteByte(' ')
+		b.WriteString(": ")
 	}
 	b.WriteString(e.Problem)
 	if e.Hint != "" {

@@ -213,8 +213,17 @@ func jsonFault(body []byte) *Error {
 	c.advance(doc, bad)
 	r, _ := utf8.DecodeRuneInString(doc[bad:])
 	return faultAt(c.pos(), CodeSyntax, "",
-		fmt.Sprintf("is not JSON: byte 0x%02x (%q) at offset %d: %s", doc[bad], r, bad, syn.Error()),
+		fmt.Sprintf("is not JSON: byte 0x%02x (%q) at offset %d %s", doc[bad], r, bad, context(syn)),
 		syntaxHint(doc, bad))
+}
+
+// context is what encoding/json says about a byte, without its name for it.
+func context(syn *json.SyntaxError) string {
+	msg := syn.Error()
+	if i := strings.LastIndex(msg, "' "); i >= 0 {
+		return msg[i+2:]
+	}
+	return msg
 }
 
 // syntaxHint recognises what people and tools often send instead of JSON.
@@ -236,6 +245,8 @@ func syntaxHint(doc string, bad int) string {
 		return "remove the comma before it"
 	case before == "":
 		return "a JSON task starts with {"
+	case json.Valid([]byte(before)):
+		return "remove what follows the end of the task"
 	case strings.HasSuffix(before, "{"), strings.HasSuffix(before, ","):
 		return `names stand in double quotes, like "intent"`
 	}

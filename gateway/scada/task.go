@@ -78,6 +78,7 @@ func ParseTask(doc []byte, f Format, o Options) (engine.Spec, []Warning, error) 
 	d := decoder{options: o}
 	d.task(&root)
 	if fault := firstOf(d.faults); fault != nil {
+		fault.TaskID = d.spec.TaskID
 		return engine.Spec{}, nil, fault
 	}
 	return d.spec, d.warnings, nil

@@ -144,6 +144,9 @@ func scalar(n *yaml.Node, v *value) *Error {
 		v.kind, v.text = kindBool, n.Value
 		return nil
 	case "!!int", "!!float":
+		if word := strings.ToLower(n.Value); strings.HasSuffix(word, "inf") || strings.HasSuffix(word, "nan") {
+			return faultAt(at, CodeSyntax, "", "is "+n.Value, "NaN and Infinity are no values: leave the field out")
+		}
 		if !jsonNumber(n.Value) {
 			return faultAt(at, CodeSyntax, "", clip(n.Value)+" is not a plain number",
 				"write a decimal number without leading zero, sign +, _ or base, or quote it as text")
