@@ -53,13 +53,11 @@ func (d *door) list(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	want := engine.StateNone
-	if q.Has("state") {
-		if want, ok = engine.ParseState(q.Get("state")); !ok {
-			d.bad(w, r, "state", fmt.Sprintf("is %q, not a state", clip(q.Get("state"))),
-				"states are PENDING, DISPATCHED, RUNNING, SUCCEEDED, FAILED, RETRYING, CANCELLED, TIMEOUT")
-			return
-		}
+	want := q.Get("state")
+	if _, known := engine.ParseState(want); !known && q.Has("state") {
+		d.bad(w, r, "state", fmt.Sprintf("is %q, not a state", clip(want)),
+			"states are PENDING, DISPATCHED, RUNNING, SUCCEEDED, FAILED, RETRYING, CANCELLED, TIMEOUT")
+		return
 	}
 	out, err := d.page(r.Context(), before, int(limit), want)
 	if err != nil {
@@ -69,9 +67,9 @@ func (d *door) list(w http.ResponseWriter, r *http.Request) {
 	send(w, http.StatusOK, out)
 }
 
-// page collects tasks in a state (StateNone: in any) until it has limit of them
+// page collects tasks in a state (empty: in any) until it has limit of them
 // or has looked at maxScan.
-func (d *door) page(ctx context.Context, before uint64, limit int, want engine.State) (taskList, error) {
+func (d *door) page(ctx context.Context, before uint64, limit int, want string) (taskList, error) {
 	out := taskList{Tasks: []scada.TaskView{}, Next: before}
 	for scanned := 0; scanned < maxScan; {
 		some, next, err := d.r.Tasks(ctx, out.Next, readAtOnce)
@@ -82,8 +80,8 @@ func (d *door) page(ctx context.Context, before uint64, limit int, want engine.S
 			if len(out.Tasks) == limit {
 				return out, nil // Next is the last one looked at
 			}
-			if want == engine.StateNone || scada.Overall(t.Instructions) == want {
-				out.Tasks = append(out.Tasks, scada.NewTaskView(d.o.Site, t.Task, t.Instructions, false))
+			if v := scada.NewTaskView(d.o.Site, t.Task, t.Instructions, false); want == "" || v.State == want {
+				out.Tasks = append(out.Tasks, v)
 			}
 			out.Next = t.Task.First
 		}
