@@ -10,7 +10,7 @@ import (
 //
 //	byte 0     high nibble: version (1), low nibble: kind (1 ack, 2 query, 3 cancel)
 //	1..5 bytes instruction sequence, base-128 little end first (uvarint, shortest form)
-//	1 byte     attempt (ack and cancel)
+//	1 byte     attempt, from 1 (ack and cancel)
 //	1 byte     result code (ack)
 //
 // An ack is 4 to 8 bytes. Four more are kept free for a truncated MAC: 12 bytes
@@ -51,11 +51,21 @@ func compactHead(kind byte, seq uint64) ([]byte, error) {
 	return binary.AppendUvarint(b, seq), nil
 }
 
-// Encode returns the frame. It errs when the sequence is out of range or the
-// code is unknown.
+func compactAttempt(what string, seq uint64, attempt uint8) error {
+	if attempt == 0 {
+		return fmt.Errorf("compact %s of instruction %d: attempt 0, they count from 1", what, seq)
+	}
+	return nil
+}
+
+// Encode returns the frame. It errs when the sequence or the attempt is out of
+// range or the code is unknown.
 func (a CompactAck) Encode() ([]byte, error) {
 	if a.Code.Class() == ClassInvalid || a.Code == CodeNone {
 		return nil, fmt.Errorf("compact ack of instruction %d: %v is not a code to send", a.Seq, a.Code)
+	}
+	if err := compactAttempt("ack", a.Seq, a.Attempt); err != nil {
+		return nil, err
 	}
 	b, err := compactHead(compactAck, a.Seq)
 	if err != nil {
@@ -67,8 +77,12 @@ func (a CompactAck) Encode() ([]byte, error) {
 // Encode returns the frame. It errs when the sequence is out of range.
 func (q CompactQuery) Encode() ([]byte, error) { return compactHead(compactQuery, q.Seq) }
 
-// Encode returns the frame. It errs when the sequence is out of range.
+// Encode returns the frame. It errs when the sequence or the attempt is out of
+// range.
 func (c CompactCancel) Encode() ([]byte, error) {
+	if err := compactAttempt("cancel", c.Seq, c.Attempt); err != nil {
+		return nil, err
+	}
 	b, err := compactHead(compactCancel, c.Seq)
 	if err != nil {
 		return nil, err
@@ -111,6 +125,9 @@ func DecodeCompact(b []byte) (any, error) {
 		if a.Code == CodeNone {
 			return nil, fmt.Errorf("compact ack of instruction %d carries no code", seq)
 		}
+		if err := compactAttempt("ack", seq, a.Attempt); err != nil {
+			return nil, err
+		}
 		return a, nil
 	case compactQuery:
 		if len(rest) != 0 {
@@ -120,6 +137,9 @@ func DecodeCompact(b []byte) (any, error) {
 	case compactCancel:
 		if len(rest) != 1 {
 			return nil, wrong(1)
+		}
+		if err := compactAttempt("cancel", seq, rest[0]); err != nil {
+			return nil, err
 		}
 		return CompactCancel{Seq: seq, Attempt: rest[0]}, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Bounds of names. They stand in topics and keys, so their characters are
@@ -21,6 +22,8 @@ const (
 	// MaxKeyLen bounds an idempotency key: site, 13 to 16 digits of time, 20 of
 	// sequence, 4 of check, 3 separators.
 	MaxKeyLen = MaxSiteLen + 43
+	// MaxKeyMillis is the latest creation time that a key can carry: 16 digits.
+	MaxKeyMillis = 9_999_999_999_999_999
 	// ShortLen is the length of a short node id, 30 bits in base 32.
 	ShortLen = 6
 )
@@ -45,13 +48,22 @@ func checkName(what, s string, limit int) error {
 	return nil
 }
 
-// clip shortens hostile text for an error message.
+// clip shortens hostile text for an error message, between two characters.
 func clip(s string) string {
 	const most = 80
 	if len(s) <= most {
 		return s
 	}
-	return s[:most] + "..."
+	return cut(s, most) + "..."
+}
+
+// cut returns the longest start of s that has at most n bytes and ends between
+// two characters.
+func cut(s string, n int) string {
+	for n > 0 && n < len(s) && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:min(n, len(s))]
 }
 
 // CheckSite reports whether s may name a site.
@@ -95,7 +107,7 @@ func CheckIntent(s string) error {
 // digits: it catches a mistyped or cut key, it does not authenticate.
 type Key struct {
 	Site   string
-	Millis int64
+	Millis int64 // 0 to MaxKeyMillis
 	Seq    uint64
 }
 
@@ -141,7 +153,7 @@ func ParseKey(s string) (Key, error) {
 		return bad(err.Error())
 	}
 	var err error
-	if k.Millis, err = strconv.ParseInt(s[t+1:q], 10, 64); err != nil || k.Millis < 0 {
+	if k.Millis, err = strconv.ParseInt(s[t+1:q], 10, 64); err != nil || k.Millis < 0 || k.Millis > MaxKeyMillis {
 		return bad("the time is not a number of milliseconds")
 	}
 	if k.Seq, err = strconv.ParseUint(s[q+1:c], 10, 64); err != nil {
@@ -219,6 +231,22 @@ func ParseEventID(s string) (node string, number uint64, err error) {
 // Trace is the id that joins everything that belongs to one submission (B5). It
 // is written like a UUID.
 type Trace [16]byte
+
+// UnmarshalCBOR implements cbor.Unmarshaler: a string of 16 bytes with its length
+// in the shortest form, or null for none. (Left alone, the decoder would pad a
+// short string, cut a long one, and take a list of numbers.)
+func (t *Trace) UnmarshalCBOR(b []byte) error {
+	if len(b) == 1 && b[0] == cborNull {
+		*t = Trace{}
+		return nil
+	}
+	const byteString16 = 0x50
+	if len(b) != 1+len(t) || b[0] != byteString16 {
+		return fmt.Errorf("a trace id is a string of %d bytes", len(t))
+	}
+	copy(t[:], b[1:])
+	return nil
+}
 
 // IsZero reports whether no trace was given.
 func (t Trace) IsZero() bool { return t == Trace{} }

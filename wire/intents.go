@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -26,13 +27,20 @@ const (
 
 // ArgError says which argument is wrong, why, and what to write instead.
 type ArgError struct {
-	Field   string // as the caller wrote it, for example "level"
+	Field   string // as the caller wrote it, for example "level"; empty for the whole
 	Problem string
 	Hint    string // may be empty
 }
 
 func (e *ArgError) Error() string {
-	s := fmt.Sprintf("args.%s: %s", e.Field, e.Problem)
+	field := e.Field
+	if field == "" {
+		return e.Problem
+	}
+	if checkName("argument", field, len(field)) != nil {
+		field = strconv.Quote(field) // a name of the caller's own making
+	}
+	s := fmt.Sprintf("args.%s: %s", field, e.Problem)
 	if e.Hint != "" {
 		s += "; " + e.Hint
 	}
@@ -187,16 +195,48 @@ func pinArg(m map[string]any) (string, error) {
 }
 
 func pinExample(v any) any {
-	switch v.(type) {
-	case int64, uint64:
+	switch v := v.(type) {
+	case int64:
+		if v >= 0 {
+			return v
+		}
+	case uint64:
 		return v
 	}
 	return 17
 }
 
+// unquote reads a number that a publisher has put in quotes (A3): decimal digits
+// with an optional minus sign and fraction, nothing around them. It means the
+// same as the bare number, in every argument that takes one. Other values are returned as they
+// are.
+func unquote(v any) any {
+	s, ok := v.(string)
+	if !ok || !decimal(s) {
+		return v
+	}
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return n
+	}
+	if f, err := strconv.ParseFloat(s, 64); err == nil {
+		return f
+	}
+	return v
+}
+
+func decimal(s string) bool {
+	const most = 20 // digits of a 64-bit number with its sign
+	if len(s) > most {
+		return false
+	}
+	whole, fraction, point := strings.Cut(strings.TrimPrefix(s, "-"), ".")
+	digits := func(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+	return digits(whole) && (!point || digits(fraction))
+}
+
 // levelArg reads a level. SCADA tools spell it as 0/1, true/false, a number with
-// a fraction of zero, or a word; all of them are accepted and mean the same.
-// Zero and false are values, an empty string and null are not.
+// a fraction of zero, either in quotes, or a word; all of them are accepted and
+// mean the same. Zero and false are values, an empty string and null are not.
 func levelArg(m map[string]any, optional bool) (bool, error) {
 	const hint = `write 1 or 0, true or false, "on" or "off", "high" or "low"`
 	v, ok := m["level"]
@@ -213,7 +253,7 @@ func levelArg(m map[string]any, optional bool) (bool, error) {
 }
 
 func parseLevel(v any) (level, ok bool) {
-	switch v := v.(type) {
+	switch v := unquote(v).(type) {
 	case bool:
 		return v, true
 	case int64:
@@ -224,9 +264,9 @@ func parseLevel(v any) (level, ok bool) {
 		return v == 1, v == 0 || v == 1
 	case string:
 		switch strings.ToLower(v) {
-		case "1", "true", "on", "high":
+		case "true", "on", "high":
 			return true, true
-		case "0", "false", "off", "low":
+		case "false", "off", "low":
 			return false, true
 		}
 	}
@@ -251,7 +291,7 @@ func widthArg(m map[string]any) (time.Duration, error) {
 		}
 		return checkWidth("width", d)
 	case hasNum:
-		ms, ok := wholeNumber(num)
+		ms, ok := wholeNumber(unquote(num))
 		if !ok {
 			return 0, &ArgError{"width_ms", "is " + describe(num) + ", not a whole number", hint}
 		}

@@ -19,6 +19,12 @@ const (
 	MaxArrayElements = 1024
 	// MaxMapPairs bounds any map in a message.
 	MaxMapPairs = 256
+	// MaxRecordLevels bounds the depth of a record in a log: a message inside it,
+	// and a few levels of the record's own.
+	MaxRecordLevels = MaxNestedLevels + 4
+	// MaxRecordElements bounds any array or map in a record: the nodes of the
+	// largest task, with room.
+	MaxRecordElements = 1 << 17
 	// MaxAttempt is the highest attempt number: the compact ack has one byte for it.
 	MaxAttempt = 255
 	// MaxCompactSeq is the highest instruction sequence that a compact frame can

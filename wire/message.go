@@ -48,7 +48,7 @@ type Instruction struct {
 	Attempt uint8  `cbor:"4,keyasint"` // from 1
 	Intent  string `cbor:"5,keyasint"`
 	// Args is an encoded CBOR map, absent for none.
-	Args RawMap `cbor:"6,keyasint,omitempty"`
+	Args RawMap `cbor:"6,keyasint,omitzero"`
 	// NotAfter is the Unix time in ms after which execution must not start; 0
 	// means no limit (A9).
 	NotAfter int64 `cbor:"7,keyasint,omitempty"`
@@ -152,7 +152,7 @@ type Event struct {
 	Code   Code   `cbor:"9,keyasint,omitempty"`
 	Detail string `cbor:"10,keyasint,omitempty"` // a sentence for people
 	// Payload is an encoded CBOR map, absent for none.
-	Payload RawMap `cbor:"11,keyasint,omitempty"`
+	Payload RawMap `cbor:"11,keyasint,omitzero"`
 	Percent uint8  `cbor:"12,keyasint,omitempty"` // of PhaseProgress, 0 to 100
 }
 

@@ -131,7 +131,9 @@ func (t Topics) Parse(topic string) (kind TopicKind, arg string) {
 			return TopicNodeState, node
 		}
 	case "reply":
-		if tail != "" && !strings.ContainsAny(tail, "/+#") {
+		// Nothing may be left to escape but the percent signs of the escapes.
+		bare := strings.ReplaceAll(tail, "%", "")
+		if tail != "" && EscapeLevel(bare) == bare {
 			return TopicReply, tail
 		}
 	}

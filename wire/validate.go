@@ -2,7 +2,17 @@ package wire
 
 import (
 	"fmt"
+	"strings"
+	"unicode/utf8"
 )
+
+// FitText makes any text fit a field for people (a detail, a reason, a version):
+// bytes that are not UTF-8 become U+FFFD, and what is longer than MaxDetailBytes
+// is cut between two characters. Text from outside (a program's output, an
+// error) must pass through here, because a message with other text is refused.
+func FitText(s string) string {
+	return cut(strings.ToValidUTF8(s, "\uFFFD"), MaxDetailBytes)
+}
 
 func needRef(what string, seq uint64, t Token) error {
 	if seq == 0 {
@@ -17,6 +27,9 @@ func needRef(what string, seq uint64, t Token) error {
 func needText(what, s string) error {
 	if len(s) > MaxDetailBytes {
 		return fmt.Errorf("%s is %d bytes long, the limit is %d", what, len(s), MaxDetailBytes)
+	}
+	if !utf8.ValidString(s) {
+		return fmt.Errorf("%s is not UTF-8", what)
 	}
 	return nil
 }
@@ -135,6 +148,9 @@ func CheckLabel(key, value string) error {
 	}
 	if len(value) > MaxNodeLen*2 {
 		return fmt.Errorf("label %s: value of %d bytes, the limit is %d", key, len(value), MaxNodeLen*2)
+	}
+	if !utf8.ValidString(value) {
+		return fmt.Errorf("label %s: value %q is not UTF-8", key, value)
 	}
 	return nil
 }

@@ -251,6 +251,7 @@ type Counters struct {
 	Shard     uint16
 	NextSeq   uint64
 	NextToken uint64
+	NextDead  uint64 // dead letters
 }
 
 // Mark remembers which task an MQTT publish became, so that its retransmission
@@ -262,3 +263,18 @@ type Mark struct {
 	TaskID   string   `cbor:"4,keyasint"`
 	At       int64    `cbor:"5,keyasint"` // Unix ms
 }
+
+// DeadLetter is something that could not be processed, kept with its reason
+// (B10).
+type DeadLetter struct {
+	Number uint64 `cbor:"1,keyasint"`
+	At     int64  `cbor:"2,keyasint"` // Unix ms
+	Kind   string `cbor:"3,keyasint"` // task, event, compact
+	From   string `cbor:"4,keyasint"` // node or client id
+	Reason string `cbor:"5,keyasint"`
+	Raw    []byte `cbor:"6,keyasint,omitempty"` // at most MaxDeadLetterBytes
+}
+
+// MaxDeadLetterBytes bounds what is kept of a message that could not be read;
+// more would let a faulty client fill the disk.
+const MaxDeadLetterBytes = 4 << 10

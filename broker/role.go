@@ -1,0 +1,114 @@
+package broker
+
+import "strings"
+
+// Role says what a client may do.
+type Role uint8
+
+const (
+	// Operator submits tasks and reads their status.
+	Operator Role = iota + 1
+	// Agent executes for one node.
+	Agent
+	// NarrowbandAgent sends the compact acks of one node.
+	NarrowbandAgent
+
+	roles = int(NarrowbandAgent) + 1
+)
+
+// String returns the role's name as used in the users file.
+func (r Role) String() string {
+	switch r {
+	case Operator:
+		return "operator"
+	case Agent:
+		return "agent"
+	case NarrowbandAgent:
+		return "narrowband"
+	}
+	return "none"
+}
+
+// Client ids of agents.
+const (
+	agentPrefix      = "agent/"
+	narrowbandPrefix = "nb/"
+)
+
+// rights are what one client may do. All strings are built at CONNECT.
+type rights struct {
+	role   Role
+	write  string // the only topic it may publish on
+	read   string // agents: the only topic it may read; operators: its reply topic
+	topics *topics
+}
+
+func newRights(t *topics, role Role, clientID, node string) rights {
+	r := rights{role: role, topics: t}
+	switch role {
+	case Agent:
+		r.write, r.read = t.evt+node, t.cmd+node
+	case NarrowbandAgent:
+		r.write, r.read = uplinkShort+node, downlinkShort+node
+	case Operator:
+		r.write, r.read = t.task, t.reply+clientID
+	}
+	return r
+}
+
+// mayRead reports whether a message on topic may be delivered to the client.
+// It runs for each delivery and allocates nothing.
+func (r rights) mayRead(topic string) bool {
+	if r.role != Operator {
+		return topic == r.read
+	}
+	t := r.topics
+	switch {
+	case topic == t.alarm, topic == r.read, topic == t.task:
+		return true // nothing is ever delivered on the task topic
+	case strings.HasPrefix(topic, t.tasks):
+		return oneLevel(topic[len(t.tasks):], statusSuffix)
+	case strings.HasPrefix(topic, t.nodes):
+		return oneLevel(topic[len(t.nodes):], stateSuffix)
+	case strings.HasPrefix(topic, r.read) && topic[len(r.read)] == '/':
+		return true
+	}
+	return !reserved(topic)
+}
+
+// oneLevel reports whether s is one topic level followed by suffix.
+func oneLevel(s, suffix string) bool {
+	level, ok := strings.CutSuffix(s, suffix)
+	return ok && level != "" && !strings.Contains(level, "/")
+}
+
+// maySubscribe reports whether the filter can match anything that the client
+// may read. A wider filter than that is fine: deliveries are checked one by
+// one. An operator may also name the task topic, because HMI tools subscribe
+// to what they write; nothing is ever delivered there.
+func (r rights) maySubscribe(filter string) bool {
+	if !validFilter(filter) || strings.HasPrefix(filter, "$") {
+		return false
+	}
+	if r.role != Operator {
+		return overlaps(filter, r.read)
+	}
+	t := r.topics
+	switch {
+	case !reserved(filter), overlaps(filter, t.task), overlaps(filter, t.alarm):
+		return true
+	case overlaps(filter, t.tasks+"+"+statusSuffix), overlaps(filter, t.nodes+"+"+stateSuffix):
+		return true
+	}
+	return overlaps(filter, r.read) || overlaps(filter, r.read+"/#")
+}
+
+// mayRespond reports whether the broker publishes a client's answer on the
+// response topic that the client asked for: below its own reply topic, or
+// outside of everything that means something to the system.
+func (r rights) mayRespond(topic string) bool {
+	if !validTopic(topic) {
+		return false
+	}
+	return topic == r.read || strings.HasPrefix(topic, r.read+"/") || !reserved(topic)
+}
