@@ -109,7 +109,11 @@ func (b *Broker) Addr(listener string) net.Addr {
 }
 
 // Stats returns the present counters.
-func (b *Broker) Stats() Stats { return b.stats.read() }
+func (b *Broker) Stats() Stats {
+	s := b.stats.read()
+	s.Sessions = b.registry.absent()
+	return s
+}
 
 // Run listens and serves until ctx ends. When it returns all goroutines of
 // connections have ended; done functions may still be called, without effect.

@@ -91,6 +91,13 @@ func (r *registry) due(now time.Time) []string {
 	return ids
 }
 
+// absent counts the sessions of clients that are away.
+func (r *registry) absent() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return int64(len(r.sessions))
+}
+
 // peers returns the connected peers.
 func (r *registry) peers() []*peer {
 	r.mu.Lock()
