@@ -220,9 +220,9 @@ func TestGarbageIsClosed(t *testing.T) {
 	for _, bytes := range []string{
 		"GET / HTTP/1.1\r\n\r\n",
 		"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", // TLS
-		"\x30\x05\x00\x01aXX",                         // PUBLISH first
-		"\x10\xff\xff\xff\xff\x7f",                    // a length of five bytes
-		"\x10\xff\xff\x7f",                            // CONNECT of 2 MiB
+		"\x30\x05\x00\x01aXX",                          // PUBLISH first
+		"\x10\xff\xff\xff\xff\x7f",                     // a length of five bytes
+		"\x10\xff\xff\x7f",                             // CONNECT of 2 MiB
 		"\x10\x04\x00\x04MQ",
 		"\x00\x00",
 		"\xff\x00",
