@@ -1,0 +1,47 @@
+# Apollo-11. `make` alone lists what there is.
+
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+BUILD   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+
+.DEFAULT_GOAL := help
+.PHONY: help demo run test lint bench build agents deps fuzz clean
+
+help: ## list the targets
+	@echo "Apollo-11: targets"
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: build ## a command's whole way, from an MQTT client to a pin and back, shown
+	@sh deploy/demo.sh
+
+run: build ## a gateway and a simulated agent in the foreground, until Ctrl-C
+	@sh deploy/run.sh
+
+test: deps ## all tests, with the race detector
+	$(GO) test -race -timeout 20m ./...
+
+lint: ## gofmt, go vet, staticcheck
+	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi
+	$(GO) vet ./...
+	GOOS=linux GOARCH=arm GOARM=6 $(GO) vet ./fieldagent/... ./wire/...
+	$(GO) tool staticcheck ./...
+
+bench: ## measures as ratios, side by side in one run (see docs/performance.md)
+	$(GO) run ./firmware-sim/bench
+
+build: ## bin/apollo-gateway, bin/apollo-agent, bin/apollo for this machine
+	@mkdir -p bin
+	$(BUILD) -o bin/ ./gateway/cmd/apollo-gateway ./gateway/cmd/apollo ./fieldagent/cmd/apollo-agent
+
+agents: ## dist/: static agents for ARMv6, ARMv7, ARM64; gateways for ARM64, AMD64
+	@VERSION='$(VERSION)' sh deploy/cross.sh
+
+deps: ## what the tests use beside Go: mosquitto-clients, qemu-user-static
+	@sh deploy/deps.sh
+
+fuzz: ## every fuzz target for FUZZTIME (default 30s) each
+	@FUZZTIME=$${FUZZTIME:-30s} sh deploy/fuzz.sh
+
+clean: ## remove bin/ and dist/
+	rm -rf bin dist

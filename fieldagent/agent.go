@@ -1,0 +1,250 @@
+package fieldagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/bits"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/apollo-11/apollo11/fieldagent/executor"
+	"github.com/apollo-11/apollo11/fieldagent/gpio"
+	"github.com/apollo-11/apollo11/fieldagent/journal"
+	"github.com/apollo-11/apollo11/fieldagent/link"
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// Keepalives of the two connections. The primary one is short, so that a dead
+// link is noticed in half a minute; on the narrowband one every byte is dear.
+const (
+	primaryKeepAlive    = 20 * time.Second
+	narrowbandKeepAlive = time.Minute
+	// maxPinsTold is how many pins a hello lists; a header has 28.
+	maxPinsTold = 512
+	// levelsFile holds the levels of simulated pins, in the data directory.
+	levelsFile = "gpio-levels.json"
+	// oldestTime is 2025-01-01 in Unix ms: a clock before it is not set, whatever
+	// the kernel believes.
+	oldestTime = 1735689600000
+)
+
+// Agent is one node.
+type Agent struct {
+	cfg     Config
+	version string
+	log     *slog.Logger
+	topics  wire.Topics
+}
+
+// New checks the configuration.
+func New(cfg Config, version string, log *slog.Logger) (*Agent, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	topics, err := wire.NewTopics(cfg.Site)
+	if err != nil {
+		return nil, err
+	}
+	return &Agent{cfg: cfg, version: version, log: log.With("node", cfg.Node), topics: topics}, nil
+}
+
+// Run works until ctx ends and then takes leave. It returns when everything that
+// it started has ended, or an error if it could not start or must not go on.
+func (a *Agent) Run(ctx context.Context) (err error) {
+	// The journal comes first: its lock keeps a second agent from the pins.
+	j, records, err := journal.Open(journal.OS(), a.cfg.Data, journal.Options{
+		OnTorn: func(t journal.Torn) { a.log.Warn("journal repaired", "detail", t.String()) },
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	board, err := gpio.OpenBoard(a.cfg.GPIO, gpio.BoardOptions{Log: a.log, Sim: gpio.SimOptions{
+		Trace: a.cfg.GPIOTrace, Levels: filepath.Join(a.cfg.Data, levelsFile)}})
+	if err != nil {
+		return err
+	}
+	pins, err := gpio.NewOwner(board, nil)
+	if err != nil {
+		return err
+	}
+	// The pins outlive the work, and the work the wish to stop.
+	pinCtx, stopPins := context.WithCancel(context.WithoutCancel(ctx))
+	pinsDone := make(chan error, 1)
+	go func() { pinsDone <- pins.Run(pinCtx) }()
+	w, err := newWorks(pins, a.version, a.cfg.Data, a.log)
+	if err == nil {
+		err = a.run(ctx, j, records, w)
+	}
+	stopPins()
+	return errors.Join(err, <-pinsDone)
+}
+
+// run is Run with a journal and pins that serve.
+func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w *works) error {
+	l := newLoop()
+	l.journal, l.intents, l.log, l.now = j, w, a.log, a.clock()
+	core, out, err := executor.New(a.coreConfig(w), records, l.now())
+	if err != nil {
+		return fmt.Errorf("%w; move %s away to start afresh, the gateway will settle what was open", err, a.cfg.Data)
+	}
+	l.core = core
+	links, err := a.links(l)
+	if err != nil {
+		return err
+	}
+	linkCtx, stopLinks := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stopLinks()
+	for _, k := range links {
+		running.Go(func() { k.Run(linkCtx) })
+	}
+	a.log.Info("agent started", "site", a.cfg.Site, "gateway", a.cfg.Gateway, "narrowband", a.cfg.Narrowband,
+		"gpio", a.cfg.GPIO, "data", a.cfg.Data, "workers", a.cfg.Workers, "version", a.version)
+	if a.cfg.Narrowband == "" {
+		a.log.Warn("no narrowband path: while the primary one is down the gateway does not hear of results; set narrowband")
+	}
+	if err := l.run(ctx, out); err != nil {
+		return err
+	}
+	a.log.Info("agent stopped")
+	return nil
+}
+
+func (a *Agent) coreConfig(w *works) executor.Config {
+	var told []string
+	for _, p := range w.pins.Names() {
+		if wire.CheckPin(p) == nil && len(told) < maxPinsTold {
+			told = append(told, p)
+		}
+	}
+	return executor.Config{
+		Hello: wire.Hello{
+			Version: a.version, Labels: a.cfg.Labels, Short: wire.Short(a.cfg.Node),
+			Intents: w.registry.Names(), Pins: told, Board: a.cfg.GPIO,
+		},
+		Incarnation: nonzero(), Check: w.Check, Workers: a.cfg.Workers,
+	}
+}
+
+// links builds the connections that feed the loop.
+func (a *Agent) links(l *loop) ([]*link.Link, error) {
+	password, err := readPassword(a.cfg.PasswordFile)
+	if err != nil {
+		return nil, err
+	}
+	l.narrowband = func([]byte) bool { return false }
+	var bad limited
+	primary, err := link.New(link.Options{
+		URL: a.cfg.Gateway, ClientID: "agent/" + a.cfg.Node, Username: a.cfg.Username, Password: password,
+		Subscribe: a.topics.Cmd(a.cfg.Node), Publish: a.topics.Evt(a.cfg.Node), KeepAlive: primaryKeepAlive,
+		Open: openPrimary, Jitter: rand.Float64, Log: a.log.With("path", "primary"),
+		Up:   func(ctx context.Context, session uint64) { l.give(ctx, executor.Connected{Session: session}) },
+		Down: func(ctx context.Context) { l.give(ctx, executor.Disconnected{}) },
+		Message: func(b []byte) bool {
+			m, err := wire.DecodeDownlink(b)
+			if err != nil {
+				bad.log(a.log, "message not understood", err)
+				return true
+			}
+			return l.offer(executor.Received{Message: m})
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.primary = primary.Send
+	if a.cfg.Narrowband == "" {
+		return []*link.Link{primary}, nil
+	}
+	user := a.cfg.Username
+	if a.cfg.NarrowbandUsername != "" {
+		user = a.cfg.NarrowbandUsername
+		if password, err = readPassword(a.cfg.NarrowbandPasswordFile); err != nil {
+			return nil, err
+		}
+	}
+	short := wire.Short(a.cfg.Node)
+	narrow, err := link.New(link.Options{
+		URL: a.cfg.Narrowband, ClientID: "nb/" + short, Username: user, Password: password,
+		Subscribe: wire.NarrowbandDown(short), Publish: wire.NarrowbandUp(short), KeepAlive: narrowbandKeepAlive,
+		Open: func() (uint64, []byte) { return 0, nil }, Jitter: rand.Float64, Log: a.log.With("path", "narrowband"),
+		Up:   func(ctx context.Context, _ uint64) { l.give(ctx, executor.NarrowbandUp{}) },
+		Down: func(ctx context.Context) { l.give(ctx, executor.NarrowbandDown{}) },
+		Message: func(b []byte) bool {
+			f, err := wire.DecodeCompact(b)
+			if err != nil {
+				bad.log(a.log, "compact frame not understood", err)
+				return true
+			}
+			return l.offer(executor.ReceivedCompact{Frame: f})
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.narrowband = narrow.Send
+	return []*link.Link{primary, narrow}, nil
+}
+
+// openPrimary draws the number of a connection. Its last will carries the number,
+// so that the gateway can tell an old will from a new one.
+func openPrimary() (session uint64, will []byte) {
+	session = nonzero()
+	will, err := wire.Encode(&wire.Goodbye{Session: session, Lost: true, Reason: "connection lost"})
+	if err != nil {
+		panic("bug: last will: " + err.Error())
+	}
+	return session, will
+}
+
+func nonzero() uint64 {
+	for {
+		if n := rand.Uint64(); n != 0 {
+			return n
+		}
+	}
+}
+
+// clock returns the time as the core wants it.
+func (a *Agent) clock() func() executor.Now {
+	start := time.Now()
+	return func() executor.Now {
+		t := time.Now()
+		ms := t.UnixMilli()
+		return executor.Now{Mono: t.Sub(start), Wall: ms, WallOK: ms > oldestTime && clockSynced()}
+	}
+}
+
+func readPassword(file string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("password file: %w", err)
+	}
+	p := strings.TrimRight(string(b), "\r\n")
+	if p == "" {
+		return "", fmt.Errorf("password file %s is empty", file)
+	}
+	return p, nil
+}
+
+// limited logs the 1st, 2nd, 4th, 8th ... of something that others can cause at
+// will.
+type limited struct{ n atomic.Uint64 }
+
+func (b *limited) log(l *slog.Logger, text string, err error) {
+	if n := b.n.Add(1); bits.OnesCount64(n) == 1 {
+		l.Warn(text, "err", err, "times", n)
+	}
+}

@@ -1,0 +1,248 @@
+package executor
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/apollo-11/apollo11/wire"
+)
+
+func (c *Core) newAttempt(in *wire.Instruction) *attempt {
+	a := &attempt{
+		seq: in.Seq, token: in.Token, attempt: in.Attempt, trace: in.Trace, intent: in.Intent,
+		state: queued, work: in, arrivedMono: c.now.Mono, timeout: c.cfg.DefaultTimeout,
+	}
+	// The key was checked when the message was decoded.
+	if k, err := wire.ParseKey(in.Key); err == nil {
+		a.made = k.Millis
+	}
+	if in.TimeoutMs > 0 {
+		a.timeout = time.Duration(in.TimeoutMs) * time.Millisecond
+	}
+	return a
+}
+
+// deliver takes an instruction. The token is looked up before anything else.
+func (c *Core) deliver(in *wire.Instruction) {
+	if a := c.table.known[in.Token]; a != nil {
+		c.repeated(a)
+		return
+	}
+	a := c.newAttempt(in)
+	switch {
+	case c.stop.stopping:
+		c.noteOf(LevelDebug, a, "instruction ignored", "the agent is stopping")
+		return
+	case c.session.refused != "":
+		c.noteOf(LevelDebug, a, "instruction ignored", "the gateway has refused this node")
+		return
+	}
+	forgotten := c.table.forgotten(in.Token, a.made)
+	if !c.table.room(c.now.Mono, c.through) || len(c.events) >= maxUnacknowledged {
+		c.noteOf(LevelWarn, a, "instruction ignored", "too many results wait for the gateway's acknowledgement; it will be sent again")
+		return
+	}
+	a.receivedAt = c.clock.stamp(c.now)
+	before := c.table.newest[a.seq]
+	c.table.add(a)
+	if o := a.older; o != nil && o.state == queued {
+		c.end(o, Result{Code: wire.CodeStaleToken,
+			Detail: fmt.Sprintf("attempt %d of this instruction arrived before this one had started", a.attempt)})
+	}
+	if r := c.unfit(a, before, forgotten); r.Code != wire.CodeNone {
+		c.end(a, r)
+		return
+	}
+	c.queue = append(c.queue, a)
+}
+
+// unfit says why a new attempt is not queued; CodeNone if it is.
+func (c *Core) unfit(a, before *attempt, forgotten bool) Result {
+	if forgotten {
+		return Result{Code: wire.CodeUnknown,
+			Detail: "this token is older than what the agent remembers: it may have run before, so it is not run now; retry the instruction if it must run"}
+	}
+	if c.dropAhead(a.seq, a.attempt) {
+		return Result{Code: wire.CodeCancelled, Detail: "cancelled before it arrived"}
+	}
+	if a.staleAfter(before) {
+		return Result{Code: wire.CodeStaleToken, Detail: fmt.Sprintf("attempt %d of this instruction is already known", before.attempt)}
+	}
+	if o := a.succeeded(); o != nil {
+		return c.resultOf(a, o)
+	}
+	v := c.cfg.Check(a.intent, a.work.Args)
+	if v.Code != wire.CodeNone {
+		return Result{Code: v.Code, Detail: v.Detail}
+	}
+	a.lines = v.Lines
+	if late, by := c.late(a); late {
+		return expired(by, "when it arrived")
+	}
+	if len(c.queue) >= c.cfg.MaxQueue {
+		return Result{Code: wire.CodeResources, Detail: fmt.Sprintf("%d instructions are waiting already", len(c.queue))}
+	}
+	return Result{}
+}
+
+// resultOf answers an attempt with the success of an earlier one of the same
+// instruction.
+func (c *Core) resultOf(a, o *attempt) Result {
+	a.startedAt = o.startedAt
+	return Result{Code: wire.CodeOK,
+		Detail: clip(fmt.Sprintf("attempt %d of this instruction has done it already, so it was not run again; %s", o.attempt, o.detail))}
+}
+
+func expired(by time.Duration, when string) Result {
+	return Result{Code: wire.CodeExpired, Detail: fmt.Sprintf("not_after had passed %v before, %s", by, when)}
+}
+
+// late reports whether a waiting attempt must not start any more, and by how
+// much. It is not late while the time is not known; nor may it start then.
+func (c *Core) late(a *attempt) (late bool, by time.Duration) {
+	if a.work.NotAfter == 0 {
+		return false, 0
+	}
+	ms, ok := c.clock.gateway(c.now)
+	if !ok || ms <= a.work.NotAfter {
+		return false, 0
+	}
+	return true, time.Duration(ms-a.work.NotAfter) * time.Millisecond
+}
+
+// timely reports whether a waiting attempt may start as far as time goes.
+func (c *Core) timely(a *attempt) bool {
+	if a.work.NotAfter == 0 {
+		return true
+	}
+	ms, ok := c.clock.gateway(c.now)
+	return ok && ms <= a.work.NotAfter
+}
+
+// repeated answers a token that is known: a resend, a duplicate, or a question.
+func (c *Core) repeated(a *attempt) {
+	c.hear(a)
+	c.retell(a)
+	c.send(&wire.Report{States: []wire.State{a.status()}})
+}
+
+// hear puts a waiting attempt in the journal with its received event, so that the
+// agent may speak of it.
+func (c *Core) hear(a *attempt) {
+	if a.state != queued || a.stored {
+		return
+	}
+	a.stored = true
+	c.record(queuedRecord{kindQueued, *a.work, a.receivedAt})
+	c.emit(a, &wire.Event{Phase: wire.PhaseReceived})
+}
+
+// retell tells the end of an attempt again, if the gateway seems to need it:
+// under way events are sent again, and one that was acknowledged is told under a
+// new number. So at most one telling is ever under way.
+func (c *Core) retell(a *attempt) {
+	if a.state != ended {
+		return
+	}
+	if a.last > c.through {
+		c.goBackSoon()
+		return
+	}
+	c.emit(a, &wire.Event{Phase: wire.PhaseProcessed, Code: a.code, Detail: a.detail})
+}
+
+func (c *Core) query(m *wire.Query) {
+	states := make([]wire.State, 0, len(m.Refs))
+	for _, r := range m.Refs {
+		a := c.table.known[r.Token]
+		if a == nil {
+			states = append(states, wire.State{Seq: r.Seq, Token: r.Token, Status: wire.StatusNever})
+			continue
+		}
+		c.hear(a)
+		c.retell(a)
+		states = append(states, a.status())
+	}
+	c.send(&wire.Report{States: states})
+}
+
+func (c *Core) cancel(m *wire.Cancel) {
+	a := c.table.known[m.Token]
+	if a != nil {
+		c.cancelAttempt(a, m.Reason)
+		return
+	}
+	if c.stop.stopping || !c.table.room(c.now.Mono, c.through) {
+		return // it will be sent again
+	}
+	// Remember the token, so that it is not run if it arrives later. A cancel
+	// does not say which attempt it is: the one after the newest known.
+	a = &attempt{seq: m.Seq, token: m.Token, attempt: 1, trace: m.Trace, state: queued, receivedAt: c.clock.stamp(c.now)}
+	if b := c.table.newest[m.Seq]; b != nil {
+		a.made = b.made
+		if b.attempt < wire.MaxAttempt {
+			a.attempt = b.attempt + 1
+		}
+	}
+	c.table.add(a)
+	c.end(a, Result{Code: wire.CodeCancelled, Detail: clip("cancelled before it arrived: " + m.Reason)})
+}
+
+func (c *Core) cancelAttempt(a *attempt, reason string) {
+	switch a.state {
+	case queued:
+		c.end(a, Result{Code: wire.CodeCancelled, Detail: clip("cancelled before it started: " + reason)})
+	case running:
+		c.abort(a)
+	case ended:
+		c.retell(a)
+	}
+}
+
+func (c *Core) cancelCompact(f wire.CompactCancel) {
+	for a := c.table.newest[f.Seq]; a != nil; a = a.older {
+		if a.attempt == f.Attempt {
+			c.cancelAttempt(a, "by narrowband")
+			c.compact(a)
+			return
+		}
+	}
+	if c.stop.stopping || f.Attempt == 0 {
+		return
+	}
+	c.dropAhead(f.Seq, f.Attempt)
+	c.addAhead(cancelAhead{f.Seq, f.Attempt, c.now.Mono})
+	c.record(aheadRecord{kindAhead, f.Seq, f.Attempt})
+	c.out.Narrowband = append(c.out.Narrowband, wire.CompactAck{Seq: f.Seq, Attempt: f.Attempt, Code: wire.CodeCancelled})
+}
+
+func (c *Core) addAhead(r cancelAhead) {
+	if len(c.ahead) >= MaxCancelledAhead {
+		c.ahead = c.ahead[1:]
+	}
+	c.ahead = append(c.ahead, r)
+}
+
+// dropAhead forgets the cancel of an attempt that had not arrived, and those that
+// are too old, and reports whether it was there.
+func (c *Core) dropAhead(seq uint64, attempt uint8) (found bool) {
+	c.ahead = slices.DeleteFunc(c.ahead, func(r cancelAhead) bool {
+		same := r.seq == seq && r.attempt == attempt
+		found = found || same
+		return same || c.now.Mono-r.at >= AheadFor
+	})
+	return found
+}
+
+// clip shortens a sentence to what an event may carry, at a character boundary.
+func clip(s string) string {
+	if len(s) <= wire.MaxDetailBytes {
+		return s
+	}
+	n := wire.MaxDetailBytes
+	for n > 0 && s[n]&0xc0 == 0x80 {
+		n--
+	}
+	return s[:n]
+}

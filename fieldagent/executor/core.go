@@ -1,0 +1,236 @@
+package executor
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// Core is the agent's decisions and all the state they need. It belongs to one
+// goroutine.
+type Core struct {
+	cfg         Config
+	incarnation uint64
+	clock       clock
+	table       table
+	ahead       []cancelAhead
+
+	queue     []*attempt // by arrival
+	running   []*attempt // by start
+	lingering []*attempt // given up, but their work has not ended
+
+	events     []*wire.Event // through+1 to next-1
+	through    uint64        // the gateway has the events up to this one
+	journalled uint64        // the journal says so up to this one
+	next       uint64        // number of the next event
+	sent       uint64        // highest event sent since the last going back
+	roundAt    time.Duration // when sending began at through+1, or the last progress
+	resendIn   time.Duration // after it, what is under way is sent again
+	again      bool          // the gateway seems to need it sooner
+	gapAt      time.Duration // when the gap after gapThrough was last answered
+	gapThrough uint64
+	gapSeen    bool
+
+	hedged       []*attempt // with an event that is not acknowledged, by their arming
+	narrowband   bool       // that connection is up
+	narrowbandAt time.Duration
+
+	session session
+	stop    stopping
+
+	now Now
+	out Output
+}
+
+// cancelAhead is a narrowband cancel of an attempt that has not arrived.
+type cancelAhead struct {
+	seq     uint64
+	attempt uint8
+	at      time.Duration // Mono of its coming
+}
+
+// New makes a core from the records of the journal, in order; none for a new
+// journal. The Output is performed like any other. An error means that the
+// journal does not make sense.
+func New(cfg Config, records [][]byte, now Now) (*Core, Output, error) {
+	if err := cfg.fill(); err != nil {
+		return nil, Output{}, fmt.Errorf("agent configuration: %w", err)
+	}
+	c := &Core{cfg: cfg, table: newTable(cfg.MaxKnown), next: firstEvent, resendIn: ResendAfter, now: now}
+	c.session.started = now.Mono
+	for i, r := range records {
+		if err := c.replay(i, r); err != nil {
+			return nil, Output{}, fmt.Errorf("journal record %d: %w", i+1, err)
+		}
+	}
+	c.out = Output{}
+	if len(records) == 0 {
+		c.incarnation = cfg.Incarnation
+		c.record(headRecord{kindHead, recordVersion, c.incarnation, c.next, c.through})
+	}
+	c.table.sortEnds()
+	c.journalled = c.through
+	c.sent = c.through
+	c.resumeHedges()
+	for len(c.running) > 0 {
+		c.end(c.running[0], Result{Code: wire.CodeInterrupted,
+			Detail: "the agent was restarted while this ran: it may or may not have had its effect"})
+	}
+	c.recheckQueue()
+	return c, c.finish(), nil
+}
+
+func (cfg *Config) fill() error {
+	def := func(v *int, d int) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	def(&cfg.Workers, DefaultWorkers)
+	def(&cfg.MaxQueue, DefaultMaxQueue)
+	def(&cfg.MaxKnown, DefaultMaxKnown)
+	if cfg.DefaultTimeout == 0 {
+		cfg.DefaultTimeout = DefaultTimeout
+	}
+	var errs []error
+	if cfg.Incarnation == 0 {
+		errs = append(errs, errors.New("no incarnation"))
+	}
+	if cfg.Check == nil {
+		errs = append(errs, errors.New("no check"))
+	}
+	if cfg.Workers < 1 || cfg.Workers > MaxWorkers {
+		errs = append(errs, fmt.Errorf("%d workers, allowed are 1 to %d", cfg.Workers, MaxWorkers))
+	}
+	if cfg.MaxQueue < 1 || cfg.MaxKnown < cfg.MaxQueue || cfg.DefaultTimeout < 0 {
+		errs = append(errs, fmt.Errorf("limits make no sense: queue %d, known %d, timeout %v", cfg.MaxQueue, cfg.MaxKnown, cfg.DefaultTimeout))
+	}
+	return errors.Join(errs...)
+}
+
+// Step takes one input.
+func (c *Core) Step(now Now, in Input) Output {
+	if now.Mono < c.now.Mono {
+		now.Mono = c.now.Mono
+	}
+	c.now, c.out = now, Output{}
+	if d := c.clock.stepped(now); d != 0 {
+		c.note(LevelInfo, "the clock was set", fmt.Sprintf("by %v", d))
+	}
+	switch in := in.(type) {
+	case Connected:
+		c.connected(in.Session)
+	case Disconnected:
+		c.session.up, c.session.welcomed = false, false
+	case NarrowbandUp:
+		c.narrowband = true
+	case NarrowbandDown:
+		c.narrowband = false
+	case Received:
+		c.received(in.Message)
+	case ReceivedCompact:
+		c.receivedCompact(in.Frame)
+	case Finished:
+		c.finished(in)
+	case Progressed:
+		if a := c.table.known[in.Token]; a != nil && a.state == running {
+			a.percent = min(in.Percent, 100)
+		}
+	case Tick:
+	case Stop:
+		c.stopNow(in.Reason)
+	default:
+		panic(fmt.Sprintf("bug: input %T", in))
+	}
+	return c.finish()
+}
+
+func (c *Core) received(m wire.Message) {
+	switch m := m.(type) {
+	case *wire.Instruction:
+		c.clock.heard(c.now, m.SentAt)
+		c.acknowledged(m.Through, false)
+		c.deliver(m)
+	case *wire.Cancel:
+		c.acknowledged(m.Through, false)
+		c.cancel(m)
+	case *wire.Query:
+		c.acknowledged(m.Through, false)
+		c.query(m)
+	case *wire.Welcome:
+		c.welcome(m)
+	case *wire.EventAck:
+		c.acknowledged(m.Through, m.Gap)
+	default:
+		c.note(LevelWarn, "message in the wrong direction", fmt.Sprintf("%T", m))
+	}
+}
+
+func (c *Core) receivedCompact(frame any) {
+	switch f := frame.(type) {
+	case wire.CompactQuery:
+		if a := c.table.newest[f.Seq]; a != nil {
+			c.hear(a)
+			c.compact(a)
+		}
+	case wire.CompactCancel:
+		c.cancelCompact(f)
+	default:
+		c.note(LevelWarn, "compact frame in the wrong direction", fmt.Sprintf("%T", f))
+	}
+}
+
+// finish does what follows from the time and from what the input changed, and
+// closes the Output.
+func (c *Core) finish() Output {
+	c.expireQueue()
+	c.startReady()
+	c.tellSlowWork()
+	c.giveUpOverdue()
+	c.goOnStopping()
+	c.keepSession()
+	c.sendEvents()
+	c.sayGoodbye()
+	c.sendHedges()
+	if len(c.out.Records) > 0 && c.through > c.journalled {
+		c.record(throughRecord{kindThrough, c.through})
+		c.journalled = c.through
+	}
+	c.out.Deadline = c.deadline()
+	return c.out
+}
+
+// deadline is when something will be due if no input comes before.
+func (c *Core) deadline() time.Duration {
+	d := NoDeadline
+	at := func(t time.Duration) { d = min(d, max(t, c.now.Mono)) }
+	c.queueDeadlines(at)
+	for _, a := range c.running {
+		if !a.startTold {
+			at(a.startedMono + ShortWork)
+		}
+		at(a.startedMono + a.timeout + OverdueAfter)
+	}
+	if c.session.up {
+		at(c.session.nextAt)
+	}
+	if c.session.welcomed && c.sent > c.through {
+		at(c.resendAt())
+	}
+	if c.narrowband {
+		c.hedgeDeadlines(at)
+	}
+	c.stopDeadlines(at)
+	return d
+}
+
+func (c *Core) note(l Level, text, detail string) {
+	c.out.Notes = append(c.out.Notes, Note{Level: l, Text: text, Detail: detail})
+}
+
+func (c *Core) noteOf(l Level, a *attempt, text, detail string) {
+	c.out.Notes = append(c.out.Notes, Note{Level: l, Text: text, Detail: detail,
+		Seq: a.seq, Token: a.token, Attempt: a.attempt, Trace: a.trace, Intent: a.intent, Code: a.code})
+}

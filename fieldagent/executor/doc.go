@@ -1,0 +1,63 @@
+// Package executor decides what a field agent does: which instructions it takes,
+// when they start, what it remembers and what it tells the gateway.
+//
+// It is a pure core. Step takes the time and one input and returns one Output; it
+// starts no goroutine, reads no clock, touches no file. The same code runs in the
+// agent and in the simulator.
+//
+//	core, out, err := executor.New(cfg, journalRecords, now)
+//	perform(out)
+//	for in := range inputs {
+//	        perform(core.Step(now(), in))
+//	}
+//
+// perform takes the fields of an Output in order: append Records to the journal
+// and sync, then start and abort work, then send, then wait until Deadline. After
+// an error of the journal nothing else of that Output may be performed.
+//
+// # The life of an attempt
+//
+//	Instruction
+//	     |  known token: the stored answer, nothing else
+//	     |  unfit: refused ---------------------------------+
+//	     v                                                  |
+//	  queued --- cancelled, expired, newer attempt ---------+
+//	     |  record "started" is durable                     |
+//	     v                                                  v
+//	  running --- result (or restart: interrupted) ------> ended
+//
+// # Rules
+//
+//   - A token runs at most once (C7). Its "started" record is durable before the
+//     work starts; a started token without a result is reported as interrupted
+//     after a restart and never run again (C6).
+//   - An instruction whose earlier attempt ended well is not run again: the new
+//     attempt is answered with that result.
+//   - Two instructions that share a line never overlap and run in order of
+//     arrival, whatever their priorities (F4, A19).
+//   - Nothing starts after its not_after (A9). It is looked at when the
+//     instruction arrives, while it waits and again when it is about to start. An
+//     instruction with a limit does not start while the time is not known.
+//   - Events are numbered from 1 without gaps, are in the journal before they are
+//     sent, and are kept until the gateway's cumulative EventAck covers them (B7).
+//     At most Window are under way; loss is repaired by going back to the first
+//     one that is not acknowledged.
+//   - What the agent says about a waiting instruction (received event, report,
+//     compact ack) is said only after the instruction is in the journal.
+//   - An event that is not acknowledged within HedgeAfter is told in short on the
+//     narrowband path as well, and repeated there until it is (B3).
+//
+// # What is remembered, and for how long
+//
+// A token is remembered until 24 h of the agent's running time after its end, or
+// until the table is full; only attempts whose result the gateway has are ever
+// forgotten, oldest end first. Forgetting leaves a mark: the highest token
+// sequence of that shard and the youngest creation time among the forgotten. A
+// token that is not known, not above the mark and not younger than it may be a
+// forgotten one: it is answered with CodeUnknown and not run. So a duplicate is
+// caught ten days later as well, and memory stays bounded.
+//
+// The payload of a result is kept until its event is acknowledged. A token that
+// is asked for later is answered with code, sentence and times, without payload,
+// in a Report and in an event with a new number.
+package executor

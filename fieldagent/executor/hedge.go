@@ -1,0 +1,79 @@
+package executor
+
+import (
+	"time"
+
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// hedge is the standing of an attempt with the narrowband path.
+type hedge struct {
+	armed bool
+	code  wire.Code     // what is to be told
+	at    time.Duration // when it is told next
+	again time.Duration // and how much later once more
+}
+
+// arm prepares the narrowband path for an attempt that has a new event.
+func (c *Core) arm(a *attempt) {
+	if a.seq > wire.MaxCompactSeq {
+		return // no frame can carry it; the primary path has it
+	}
+	if !a.hedge.armed {
+		c.hedged = append(c.hedged, a)
+	}
+	code := a.progress()
+	if a.hedge.armed && a.hedge.code == code {
+		return
+	}
+	a.hedge = hedge{armed: true, code: code, at: c.now.Mono + HedgeAfter, again: HedgeAgain}
+}
+
+// resumeHedges arms the attempts whose events survived a restart.
+func (c *Core) resumeHedges() {
+	for _, ev := range c.events {
+		if a := c.table.known[ev.Token]; a != nil && !a.hedge.armed {
+			c.arm(a)
+		}
+	}
+}
+
+// sendHedges tells on the narrowband path what the primary path has not settled
+// in time, at most narrowbandBurst frames at once and one a NarrowbandGap.
+func (c *Core) sendHedges() {
+	kept := c.hedged[:0]
+	for _, a := range c.hedged {
+		if a.last <= c.through {
+			a.hedge = hedge{}
+			continue
+		}
+		kept = append(kept, a)
+		if !c.narrowband || c.now.Mono < a.hedge.at || !c.mayCompact() {
+			continue
+		}
+		c.compact(a)
+		a.hedge.at = c.now.Mono + a.hedge.again
+		a.hedge.again = min(a.hedge.again*resendNum/resendDen, HedgeMost)
+	}
+	clear(c.hedged[len(kept):])
+	c.hedged = kept
+}
+
+func (c *Core) mayCompact() bool {
+	return c.narrowbandAt-c.now.Mono <= (narrowbandBurst-1)*NarrowbandGap
+}
+
+// compact tells where an attempt stands on the narrowband path.
+func (c *Core) compact(a *attempt) {
+	if !c.narrowband || a.seq > wire.MaxCompactSeq {
+		return
+	}
+	c.narrowbandAt = max(c.narrowbandAt, c.now.Mono) + NarrowbandGap
+	c.out.Narrowband = append(c.out.Narrowband, wire.CompactAck{Seq: a.seq, Attempt: a.attempt, Code: a.progress()})
+}
+
+func (c *Core) hedgeDeadlines(at func(time.Duration)) {
+	for _, a := range c.hedged {
+		at(max(a.hedge.at, c.narrowbandAt-(narrowbandBurst-1)*NarrowbandGap))
+	}
+}

@@ -1,0 +1,247 @@
+package executor
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/apollo-11/apollo11/wire"
+)
+
+func (c *Core) leaveQueue(a *attempt)   { c.queue = without(c.queue, a) }
+func (c *Core) leaveRunning(a *attempt) { c.running = without(c.running, a) }
+
+func without(list []*attempt, a *attempt) []*attempt {
+	if i := slices.Index(list, a); i >= 0 {
+		return slices.Delete(list, i, i+1)
+	}
+	return list
+}
+
+// expireQueue ends waiting attempts whose time has run out.
+func (c *Core) expireQueue() {
+	for i := 0; i < len(c.queue); {
+		late, by := c.late(c.queue[i])
+		if !late {
+			i++
+			continue
+		}
+		c.end(c.queue[i], expired(by, "while it waited to start"))
+	}
+}
+
+// recheckQueue judges anew, after a restart, what the journal says is waiting:
+// the board may have become another one.
+func (c *Core) recheckQueue() {
+	for i := 0; i < len(c.queue); {
+		a := c.queue[i]
+		v := c.cfg.Check(a.intent, a.work.Args)
+		if v.Code != wire.CodeNone {
+			c.end(a, Result{Code: v.Code, Detail: v.Detail})
+			continue
+		}
+		a.lines = v.Lines
+		i++
+	}
+}
+
+// startReady starts waiting attempts while there are workers.
+func (c *Core) startReady() {
+	for !c.stop.stopping && len(c.running) < c.cfg.Workers {
+		a := c.pick()
+		if a == nil {
+			return
+		}
+		if o := a.succeeded(); o != nil {
+			c.end(a, c.resultOf(a, o))
+			continue
+		}
+		c.start(a)
+	}
+}
+
+// pick chooses the attempt to start next, or nil. An attempt is ready when
+// nothing that runs or arrived before it holds one of its lines. Of the ready
+// ones the lowest rank goes first: its priority, or that of whoever waits for one
+// of its lines, less one for every AgeRank of waiting, so that low ones never
+// starve; then the order of arrival.
+func (c *Core) pick() *attempt {
+	if len(c.queue) == 0 {
+		return nil
+	}
+	held := map[string]bool{}
+	for _, list := range [][]*attempt{c.running, c.lingering} {
+		for _, a := range list {
+			a.hold(held)
+		}
+	}
+	urgent := map[string]time.Duration{}
+	for _, a := range c.queue {
+		for _, l := range a.lines {
+			if r, ok := urgent[l]; !ok || c.rank(a) < r {
+				urgent[l] = c.rank(a)
+			}
+		}
+	}
+	var best *attempt
+	var bestRank time.Duration
+	for _, a := range c.queue {
+		free := a.hold(held)
+		if !free || !c.timely(a) || c.olderRuns(a) {
+			continue
+		}
+		r := c.rank(a)
+		for _, l := range a.lines {
+			r = min(r, urgent[l])
+		}
+		if best == nil || r < bestRank {
+			best, bestRank = a, r
+		}
+	}
+	return best
+}
+
+// hold marks the attempt's lines as held and reports whether all were free.
+func (a *attempt) hold(held map[string]bool) (free bool) {
+	free = true
+	for _, l := range a.lines {
+		free = free && !held[l]
+		held[l] = true
+	}
+	return free
+}
+
+func (c *Core) rank(a *attempt) time.Duration {
+	p := a.work.Priority
+	if p == 0 {
+		p = wire.PriorityNormal
+	}
+	return time.Duration(p)*AgeRank - (c.now.Mono - a.arrivedMono)
+}
+
+// olderRuns reports whether an earlier attempt of the same instruction has not
+// ended: two never run at once.
+func (c *Core) olderRuns(a *attempt) bool {
+	for o := a.older; o != nil; o = o.older {
+		if o.state == running || slices.Contains(c.lingering, o) {
+			return true
+		}
+	}
+	return false
+}
+
+// start records that the attempt runs, and then asks for it.
+func (c *Core) start(a *attempt) {
+	c.leaveQueue(a)
+	a.state, a.startedMono, a.startedAt = running, c.now.Mono, c.clock.stamp(c.now)
+	in := a.work
+	a.work = nil
+	c.running = append(c.running, a)
+	c.record(a.record(kindStarted))
+	c.out.Start = append(c.out.Start, Work{
+		Token: a.token, Seq: a.seq, Attempt: a.attempt, Key: in.Key, Trace: a.trace,
+		Intent: a.intent, Args: in.Args, Timeout: a.timeout,
+	})
+	c.noteOf(LevelDebug, a, "started", "")
+}
+
+// tellSlowWork gives an event of its own to what takes longer than ShortWork:
+// waiting, and running.
+func (c *Core) tellSlowWork() {
+	for _, a := range c.queue {
+		if c.now.Mono-a.arrivedMono >= ShortWork {
+			c.hear(a)
+		}
+	}
+	for _, a := range c.running {
+		if !a.startTold && c.now.Mono-a.startedMono >= ShortWork {
+			c.emit(a, &wire.Event{Phase: wire.PhaseStarted})
+			a.startTold = true
+		}
+	}
+}
+
+func (c *Core) queueDeadlines(at func(time.Duration)) {
+	ms, ok := c.clock.gateway(c.now)
+	for _, a := range c.queue {
+		if !a.stored {
+			at(a.arrivedMono + ShortWork)
+		}
+		if ok && a.work.NotAfter > 0 {
+			at(c.now.Mono + time.Duration(a.work.NotAfter-ms+1)*time.Millisecond)
+		}
+	}
+}
+
+// abort asks running work to stop, once.
+func (c *Core) abort(a *attempt) {
+	if a.aborted {
+		return
+	}
+	a.aborted = true
+	c.out.Abort = append(c.out.Abort, a.token)
+}
+
+// finished takes the result of work.
+func (c *Core) finished(in Finished) {
+	a := c.table.known[in.Token]
+	if a == nil {
+		c.note(LevelWarn, "result of work that is not known", in.Token.String())
+		return
+	}
+	if slices.Contains(c.lingering, a) {
+		c.lingering = without(c.lingering, a)
+		a.lines = nil
+		c.noteOf(LevelWarn, a, "work that had been given up has ended", in.Result.Code.String()+": "+in.Result.Detail)
+		return
+	}
+	if a.state != running {
+		c.noteOf(LevelWarn, a, "second result ignored", in.Result.Code.String())
+		return
+	}
+	r := in.Result
+	if !r.Code.Final() {
+		r = Result{Code: wire.CodeInternal, Detail: fmt.Sprintf("the intent ended with the code %v, which is not an end", r.Code)}
+	}
+	if _, err := wire.DecodeMap(r.Payload); err != nil || len(r.Payload) > wire.MaxPayloadBytes {
+		r.Payload = nil
+		r.Detail += " (its payload could not be sent)"
+	}
+	if a.byStop && r.Code == wire.CodeCancelled {
+		r.Code = wire.CodeInterrupted
+		r.Detail = "the agent was stopped while this ran; " + r.Detail
+	}
+	c.end(a, r)
+}
+
+// giveUpOverdue ends attempts whose work does not heed its time limit. The worker
+// is free again; the lines stay held until the work ends.
+func (c *Core) giveUpOverdue() {
+	for i := 0; i < len(c.running); {
+		a := c.running[i]
+		if c.now.Mono-a.startedMono < a.timeout+OverdueAfter {
+			i++
+			continue
+		}
+		lines := a.lines
+		c.abort(a)
+		c.end(a, Result{Code: wire.CodeUnknown,
+			Detail: fmt.Sprintf("it did not stop %v after its time limit of %v and may still act; what it holds stays held", OverdueAfter, a.timeout)})
+		a.lines = lines
+		c.lingering = append(c.lingering, a)
+	}
+	if len(c.lingering) >= MaxLingering {
+		c.out.Fatal = fmt.Sprintf("%d works do not stop after their time limits: the agent must be restarted", len(c.lingering))
+	}
+}
+
+// end gives an attempt its result.
+func (c *Core) end(a *attempt, r Result) {
+	c.leaveQueue(a)
+	c.leaveRunning(a)
+	a.state, a.code, a.detail, a.work, a.lines = ended, r.Code, clip(r.Detail), nil, nil
+	a.finishedAt, a.endedMono = c.clock.stamp(c.now), c.now.Mono
+	c.emit(a, &wire.Event{Phase: wire.PhaseProcessed, Code: a.code, Detail: a.detail, Payload: r.Payload})
+	c.table.ends = append(c.table.ends, a)
+	c.noteOf(LevelInfo, a, "ended", a.detail)
+}

@@ -1,0 +1,279 @@
+package executor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// Journal records are CBOR maps by the rules of wire; key 0 is the kind. The
+// first record of a journal is a head. Numbers are never reused.
+type recordKind uint8
+
+const (
+	kindHead    recordKind = 1 // what the journal is
+	kindQueued  recordKind = 2 // an instruction that waits
+	kindStarted recordKind = 3 // an attempt that is about to run
+	kindEvent   recordKind = 4 // an event; a processed one ends its attempt
+	kindThrough recordKind = 5 // the gateway has these events
+	kindEnded   recordKind = 6 // an attempt whose end is known (after a rewrite)
+	kindMark    recordKind = 7 // attempts that were forgotten
+	kindDropped recordKind = 8 // a waiting attempt that was given back unstarted
+	kindAhead   recordKind = 9 // a cancel that came before its attempt
+)
+
+type headRecord struct {
+	Kind        recordKind `cbor:"0,keyasint"`
+	Version     uint8      `cbor:"1,keyasint"`
+	Incarnation uint64     `cbor:"2,keyasint"`
+	Next        uint64     `cbor:"3,keyasint"` // first event number not in use
+	Through     uint64     `cbor:"4,keyasint,omitempty"`
+}
+
+type queuedRecord struct {
+	Kind        recordKind       `cbor:"0,keyasint"`
+	Instruction wire.Instruction `cbor:"1,keyasint"`
+	ReceivedAt  int64            `cbor:"2,keyasint"`
+}
+
+// attemptRecord is kindStarted and kindEnded.
+type attemptRecord struct {
+	Kind       recordKind `cbor:"0,keyasint"`
+	Seq        uint64     `cbor:"1,keyasint"`
+	Token      wire.Token `cbor:"2,keyasint"`
+	Attempt    uint8      `cbor:"3,keyasint"`
+	Made       int64      `cbor:"4,keyasint"`
+	Trace      wire.Trace `cbor:"5,keyasint"`
+	Intent     string     `cbor:"6,keyasint,omitempty"`
+	ReceivedAt int64      `cbor:"7,keyasint,omitempty"`
+	StartedAt  int64      `cbor:"8,keyasint,omitempty"`
+	FinishedAt int64      `cbor:"9,keyasint,omitempty"`
+	Code       wire.Code  `cbor:"10,keyasint,omitempty"`
+	Detail     string     `cbor:"11,keyasint,omitempty"`
+	Last       uint64     `cbor:"12,keyasint,omitempty"`
+}
+
+type eventRecord struct {
+	Kind   recordKind `cbor:"0,keyasint"`
+	Event  wire.Event `cbor:"1,keyasint"`
+	Made   int64      `cbor:"2,keyasint,omitempty"`
+	Trace  wire.Trace `cbor:"3,keyasint"`
+	Intent string     `cbor:"4,keyasint,omitempty"`
+}
+
+type throughRecord struct {
+	Kind    recordKind `cbor:"0,keyasint"`
+	Through uint64     `cbor:"1,keyasint"`
+}
+
+type markRecord struct {
+	Kind  recordKind `cbor:"0,keyasint"`
+	Shard uint16     `cbor:"1,keyasint"`
+	Seq   uint64     `cbor:"2,keyasint"`
+	Made  int64      `cbor:"3,keyasint"`
+}
+
+type droppedRecord struct {
+	Kind  recordKind `cbor:"0,keyasint"`
+	Token wire.Token `cbor:"1,keyasint"`
+}
+
+type aheadRecord struct {
+	Kind    recordKind `cbor:"0,keyasint"`
+	Seq     uint64     `cbor:"1,keyasint"`
+	Attempt uint8      `cbor:"2,keyasint"`
+}
+
+// encode returns the record's bytes. The types above can always be encoded.
+func encode(v any) []byte {
+	b, err := wire.EncodeRecord(v)
+	if err != nil {
+		panic(fmt.Sprintf("bug: %T can't be encoded: %v", v, err))
+	}
+	return b
+}
+
+func (c *Core) record(v any) { c.out.Records = append(c.out.Records, encode(v)) }
+
+func (a *attempt) record(kind recordKind) attemptRecord {
+	return attemptRecord{
+		Kind: kind, Seq: a.seq, Token: a.token, Attempt: a.attempt, Made: a.made, Trace: a.trace, Intent: a.intent,
+		ReceivedAt: a.receivedAt, StartedAt: a.startedAt, FinishedAt: a.finishedAt,
+		Code: a.code, Detail: a.detail, Last: a.last,
+	}
+}
+
+// Snapshot returns the shortest journal that means the same as everything
+// recorded so far. The shell rewrites the journal with it when it has grown, only
+// between two steps and after the records of the last one are durable.
+func (c *Core) Snapshot() [][]byte {
+	records := [][]byte{encode(headRecord{kindHead, recordVersion, c.incarnation, c.through + 1, c.through})}
+	shards := make([]uint16, 0, len(c.table.marks))
+	for s := range c.table.marks {
+		shards = append(shards, s)
+	}
+	slices.Sort(shards)
+	for _, s := range shards {
+		m := c.table.marks[s]
+		records = append(records, encode(markRecord{kindMark, s, m.seq, m.made}))
+	}
+	for _, r := range c.ahead {
+		records = append(records, encode(aheadRecord{kindAhead, r.seq, r.attempt}))
+	}
+	for _, a := range c.table.ends {
+		records = append(records, encode(a.record(kindEnded)))
+	}
+	for _, a := range c.running {
+		records = append(records, encode(a.record(kindStarted)))
+	}
+	for _, a := range c.queue {
+		if a.stored {
+			records = append(records, encode(queuedRecord{kindQueued, *a.work, a.receivedAt}))
+		}
+	}
+	for _, ev := range c.events {
+		records = append(records, encode(c.eventRecord(ev)))
+	}
+	c.journalled = c.through
+	return records
+}
+
+func (c *Core) eventRecord(ev *wire.Event) eventRecord {
+	r := eventRecord{Kind: kindEvent, Event: *ev}
+	if a := c.table.known[ev.Token]; a != nil {
+		r.Made, r.Trace, r.Intent = a.made, a.trace, a.intent
+	}
+	return r
+}
+
+// replay takes one record of the journal.
+func (c *Core) replay(i int, b []byte) error {
+	var head struct {
+		Kind recordKind `cbor:"0,keyasint"`
+	}
+	if err := wire.DecodeRecord(b, &head); err != nil {
+		return err
+	}
+	if (i == 0) != (head.Kind == kindHead) {
+		return fmt.Errorf("kind %d in the wrong place", head.Kind)
+	}
+	switch head.Kind {
+	case kindHead:
+		return replayAs(b, c.replayHead)
+	case kindQueued:
+		return replayAs(b, c.replayQueued)
+	case kindStarted, kindEnded:
+		return replayAs(b, c.replayAttempt)
+	case kindEvent:
+		return replayAs(b, c.replayEvent)
+	case kindThrough:
+		return replayAs(b, func(r throughRecord) error { c.forgetEvents(r.Through); return nil })
+	case kindMark:
+		return replayAs(b, func(r markRecord) error { c.table.marks[r.Shard] = mark{r.Seq, r.Made}; return nil })
+	case kindDropped:
+		return replayAs(b, func(r droppedRecord) error {
+			if a := c.table.known[r.Token]; a != nil && a.state == queued {
+				c.leaveQueue(a)
+				c.table.forget(a)
+			}
+			return nil
+		})
+	case kindAhead:
+		return replayAs(b, func(r aheadRecord) error { c.addAhead(cancelAhead{r.Seq, r.Attempt, c.now.Mono}); return nil })
+	}
+	return fmt.Errorf("unknown kind %d: written by a newer agent; start that one", head.Kind)
+}
+
+func replayAs[T any](b []byte, apply func(T) error) error {
+	var r T
+	if err := wire.DecodeRecord(b, &r); err != nil {
+		return err
+	}
+	return apply(r)
+}
+
+func (c *Core) replayHead(r headRecord) error {
+	if r.Version != recordVersion {
+		return fmt.Errorf("version %d of the records, this agent reads %d: start the agent that wrote them", r.Version, recordVersion)
+	}
+	if r.Incarnation == 0 || r.Next == 0 || r.Through+1 != r.Next {
+		return fmt.Errorf("impossible head %+v", r)
+	}
+	c.incarnation, c.next, c.through = r.Incarnation, r.Next, r.Through
+	return nil
+}
+
+func (c *Core) replayQueued(r queuedRecord) error {
+	if err := r.Instruction.Validate(); err != nil {
+		return err
+	}
+	if c.table.known[r.Instruction.Token] != nil {
+		return fmt.Errorf("token %s queued twice", r.Instruction.Token)
+	}
+	a := c.newAttempt(&r.Instruction)
+	a.receivedAt, a.stored = r.ReceivedAt, true
+	c.table.add(a)
+	c.queue = append(c.queue, a)
+	return nil
+}
+
+func (c *Core) replayAttempt(r attemptRecord) error {
+	a := c.table.known[r.Token]
+	if a == nil {
+		a = &attempt{seq: r.Seq, token: r.Token, attempt: r.Attempt, made: r.Made, trace: r.Trace, intent: r.Intent}
+		c.table.add(a)
+	} else if a.state != queued || r.Kind != kindStarted {
+		return fmt.Errorf("attempt %s of instruction %d is recorded twice", r.Token, r.Seq)
+	} else {
+		c.leaveQueue(a)
+	}
+	a.receivedAt, a.startedAt, a.finishedAt = r.ReceivedAt, r.StartedAt, r.FinishedAt
+	if r.Kind == kindStarted {
+		a.state, a.last = running, max(a.last, r.Last)
+		c.running = append(c.running, a)
+		return nil
+	}
+	a.code, a.detail, a.last, a.state = r.Code, r.Detail, r.Last, ended
+	a.endedMono = c.now.Mono
+	c.table.ends = append(c.table.ends, a)
+	return nil
+}
+
+func (c *Core) replayEvent(r eventRecord) error {
+	ev := r.Event
+	if err := ev.Validate(); err != nil {
+		return err
+	}
+	if ev.Number != c.next {
+		return fmt.Errorf("event %d where %d is due", ev.Number, c.next)
+	}
+	c.next++
+	c.events = append(c.events, &ev)
+	a := c.table.known[ev.Token]
+	if a == nil && ev.Phase != wire.PhaseProcessed {
+		return nil // the attempt was given back unstarted
+	}
+	if a == nil {
+		a = &attempt{seq: ev.Seq, token: ev.Token, attempt: ev.Attempt, made: r.Made, trace: r.Trace, intent: r.Intent, receivedAt: ev.ReceivedAt, state: running}
+		c.table.add(a)
+	}
+	a.last = ev.Number
+	if ev.Phase != wire.PhaseProcessed || a.state == ended {
+		return nil
+	}
+	c.leaveQueue(a)
+	c.leaveRunning(a)
+	a.state, a.code, a.detail = ended, ev.Code, ev.Detail
+	a.startedAt, a.finishedAt, a.endedMono = ev.StartedAt, ev.FinishedAt, c.now.Mono
+	a.work = nil
+	c.table.ends = append(c.table.ends, a)
+	return nil
+}
+
+// sortEnds puts ended attempts in the order of their last events, which is the
+// order in which they may be forgotten.
+func (t *table) sortEnds() {
+	slices.SortStableFunc(t.ends, func(a, b *attempt) int { return cmp.Compare(a.last, b.last) })
+}

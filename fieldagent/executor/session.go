@@ -1,0 +1,176 @@
+package executor
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// session is the standing with the gateway on the primary path.
+type session struct {
+	started  time.Duration // when the core was made
+	up       bool
+	id       uint64
+	welcomed bool
+	refused  string // the gateway's reason
+	epoch    uint64
+	beat     time.Duration
+	// nextAt is when the next heartbeat is due, or the next hello while there is
+	// no welcome.
+	nextAt  time.Duration
+	helloAt time.Duration // when the last hello was sent
+}
+
+// stopping is how far the agent's end has come.
+type stopping struct {
+	stopping  bool
+	reason    string
+	unstarted []wire.Ref
+	abortAt   time.Duration
+	limitAt   time.Duration
+	aborted   bool
+	done      bool
+	said      bool
+}
+
+func (c *Core) connected(id uint64) {
+	s := &c.session
+	s.up, s.id, s.welcomed, s.refused = true, id, false, ""
+	c.sent = c.through
+	c.hello()
+}
+
+func (c *Core) hello() {
+	h := c.cfg.Hello
+	h.Session, h.Incarnation = c.session.id, c.incarnation
+	h.First, h.Next = c.through+1, c.next
+	h.Clock, h.ClockSet = max(c.now.Wall, 0), c.now.WallOK
+	h.Workers = uint16(c.cfg.Workers)
+	c.send(&h)
+	c.session.helloAt, c.session.nextAt = c.now.Mono, c.now.Mono+HelloAgain
+}
+
+// helloSoon introduces the agent again, unless that was done just now.
+func (c *Core) helloSoon() {
+	if c.session.up && c.now.Mono-c.session.helloAt >= HelloAgain {
+		c.session.welcomed = false
+		c.hello()
+	}
+}
+
+func (c *Core) welcome(m *wire.Welcome) {
+	s := &c.session
+	if !s.up || m.Session != s.id {
+		c.note(LevelDebug, "welcome ignored", "it is for another session")
+		return
+	}
+	if ahead := c.clock.welcomed(c.now, m.Now); ahead.Abs() > ClockLimit && !s.welcomed {
+		c.note(LevelWarn, "clocks differ", fmt.Sprintf("the agent's is %v ahead of the gateway's; trusted: %v", ahead, c.now.WallOK))
+	}
+	if m.Refused != "" {
+		if s.refused != m.Refused {
+			c.note(LevelWarn, "the gateway refuses this node", m.Refused)
+		}
+		s.refused, s.welcomed = m.Refused, false
+		s.nextAt = c.now.Mono + RefusedAgain
+		return
+	}
+	c.acknowledged(m.Through, false)
+	if !s.welcomed {
+		c.note(LevelInfo, "welcomed by the gateway", "")
+	}
+	if s.epoch != 0 && s.epoch != m.Epoch {
+		// Another log may use the same sequences for other instructions.
+		c.ahead = nil
+	}
+	s.welcomed, s.refused, s.epoch = true, "", m.Epoch
+	s.beat = DefaultHeartbeat
+	if m.HeartbeatMs > 0 {
+		s.beat = min(max(time.Duration(m.HeartbeatMs)*time.Millisecond, minHeartbeat), maxHeartbeat)
+	}
+	s.nextAt = c.now.Mono + s.beat
+	c.sent, c.resendIn = c.through, ResendAfter
+}
+
+// keepSession sends what is due on an idle connection: a heartbeat, or another
+// hello as long as nobody has answered.
+func (c *Core) keepSession() {
+	s := &c.session
+	if !s.up || c.now.Mono < s.nextAt || c.stop.done {
+		return
+	}
+	if !s.welcomed {
+		c.hello()
+		return
+	}
+	s.nextAt = c.now.Mono + s.beat
+	h := &wire.Heartbeat{
+		Session: s.id, Clock: c.clock.stamp(c.now), UptimeMs: (c.now.Mono - s.started).Milliseconds(),
+		Queued: uint32(len(c.queue)), Through: c.through, Next: c.next,
+	}
+	for _, a := range c.running {
+		if len(h.Running) < wire.MaxRefs {
+			h.Running = append(h.Running, wire.Running{Seq: a.seq, Token: a.token, Percent: a.percent})
+		}
+	}
+	c.send(h)
+}
+
+// stopNow gives back what waits and lets what runs end.
+func (c *Core) stopNow(reason string) {
+	st := &c.stop
+	if st.stopping {
+		return
+	}
+	*st = stopping{stopping: true, reason: clip(reason), abortAt: c.now.Mono + StopGrace, limitAt: c.now.Mono + StopLimit}
+	for _, a := range c.queue {
+		if a.stored {
+			c.record(droppedRecord{kindDropped, a.token})
+		}
+		c.table.forget(a)
+		if len(st.unstarted) < wire.MaxRefs {
+			st.unstarted = append(st.unstarted, wire.Ref{Seq: a.seq, Token: a.token})
+		}
+	}
+	c.queue = nil
+}
+
+// goOnStopping ends the agent when nothing runs any more, or too long.
+func (c *Core) goOnStopping() {
+	st := &c.stop
+	if !st.stopping || st.done {
+		return
+	}
+	if !st.aborted && c.now.Mono >= st.abortAt {
+		st.aborted = true
+		for _, a := range c.running {
+			a.byStop = a.byStop || !a.aborted
+			c.abort(a)
+		}
+	}
+	if len(c.running) > 0 && c.now.Mono < st.limitAt {
+		return
+	}
+	st.done = true
+}
+
+// sayGoodbye is the last thing on the primary path, after the last events.
+func (c *Core) sayGoodbye() {
+	if c.stop.done && !c.stop.said {
+		c.stop.said = true
+		c.send(&wire.Goodbye{Session: c.session.id, Reason: c.stop.reason, Unstarted: c.stop.unstarted})
+	}
+	c.out.Stopped = c.stop.done
+}
+
+func (c *Core) stopDeadlines(at func(time.Duration)) {
+	st := &c.stop
+	if !st.stopping || st.done {
+		return
+	}
+	if !st.aborted {
+		at(st.abortAt)
+	}
+	at(st.limitAt)
+}

@@ -1,0 +1,200 @@
+package executor
+
+import (
+	"time"
+
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// Now is the time as the shell sees it.
+type Now struct {
+	// Mono is time since the agent started; it never goes back or jumps.
+	Mono time.Duration
+	// Wall is the agent's own Unix time in ms.
+	Wall int64
+	// WallOK says that the agent has reason to trust Wall (it is synchronised).
+	WallOK bool
+}
+
+// Input is something that happened: one of the types below.
+type Input interface{ input() }
+
+type (
+	// Connected says that the primary connection is up. Session is a random
+	// number of this connection, not 0.
+	Connected struct{ Session uint64 }
+	// Disconnected says that the primary connection is gone.
+	Disconnected struct{}
+	// NarrowbandUp says that the narrowband connection is up.
+	NarrowbandUp struct{}
+	// NarrowbandDown says that the narrowband connection is gone.
+	NarrowbandDown struct{}
+	// Received is a message from the gateway: *wire.Instruction, *wire.Cancel,
+	// *wire.Query, *wire.Welcome or *wire.EventAck. The core keeps it.
+	Received struct{ Message wire.Message }
+	// ReceivedCompact is a frame from the gateway on the narrowband path:
+	// wire.CompactQuery or wire.CompactCancel.
+	ReceivedCompact struct{ Frame any }
+	// Finished says that work which Output.Start asked for has ended.
+	Finished struct {
+		Token  wire.Token
+		Result Result
+	}
+	// Progressed says how far work has come, 0 to 100.
+	Progressed struct {
+		Token   wire.Token
+		Percent uint8
+	}
+	// Tick says that the Deadline has come. It is never wrong to send one.
+	Tick struct{}
+	// Stop asks the agent to end: no new work, what runs is stopped, goodbye.
+	Stop struct{ Reason string }
+)
+
+func (Connected) input()       {}
+func (Disconnected) input()    {}
+func (NarrowbandUp) input()    {}
+func (NarrowbandDown) input()  {}
+func (Received) input()        {}
+func (ReceivedCompact) input() {}
+func (Finished) input()        {}
+func (Progressed) input()      {}
+func (Tick) input()            {}
+func (Stop) input()            {}
+
+// Result is how work ended.
+type Result struct {
+	Code    wire.Code   // a final one
+	Detail  string      // a sentence for people
+	Payload wire.RawMap // nil for none
+}
+
+// Work is one attempt to execute.
+type Work struct {
+	Token   wire.Token
+	Seq     uint64
+	Attempt uint8
+	Key     string
+	Trace   wire.Trace
+	Intent  string
+	Args    wire.RawMap
+	// Timeout bounds the execution. Work that has not ended OverdueAfter later is
+	// given up.
+	Timeout time.Duration
+}
+
+// Output is what the shell has to do, in this order.
+type Output struct {
+	// Records are appended to the journal and synced before anything below.
+	Records [][]byte
+	// Start is work to begin. Each gives one Finished.
+	Start []Work
+	// Abort is running work to stop. It still gives its Finished.
+	Abort []wire.Token
+	// Primary are messages for evt/<node>. They may be lost.
+	Primary []wire.Message
+	// Narrowband are frames for n/<short>. They may be lost.
+	Narrowband []wire.CompactAck
+	// Notes are for the log.
+	Notes []Note
+	// Deadline is the Mono at which the core wants a Tick; NoDeadline for never.
+	Deadline time.Duration
+	// Stopped says that after this Output nothing is left to do.
+	Stopped bool
+	// Fatal, if not empty, says why the process must end now and be restarted.
+	Fatal string
+}
+
+// NoDeadline means that no Tick is wanted.
+const NoDeadline = time.Duration(1<<63 - 1)
+
+// Level says who needs a Note.
+type Level uint8
+
+const (
+	LevelDebug Level = iota // for whoever looks for a fault
+	LevelInfo               // an operator may act on it
+	LevelWarn               // something is not as it should be
+)
+
+// Note is one line for the log. Text is constant; the rest varies.
+type Note struct {
+	Level  Level
+	Text   string
+	Detail string
+	// The attempt that it is about, if any.
+	Seq     uint64
+	Token   wire.Token
+	Attempt uint8
+	Trace   wire.Trace
+	Intent  string
+	Code    wire.Code
+}
+
+// Verdict is what the board says to an instruction before it is executed.
+type Verdict struct {
+	// Code is CodeNone if the instruction can be executed, else the refusal.
+	Code   wire.Code
+	Detail string
+	// Lines are what the execution holds (pins, buses). Instructions that share
+	// one never overlap.
+	Lines []string
+}
+
+// Config says what the agent is and how it behaves. Zero values mean the
+// defaults below.
+type Config struct {
+	// Hello is the template of the agent's introduction: Version, Labels, Short,
+	// Intents, Pins, Board.
+	Hello wire.Hello
+	// Incarnation is a random number, used if the journal is empty. Not 0.
+	Incarnation uint64
+	// Check judges an instruction. It must be pure and quick. Required.
+	Check func(intent string, args wire.RawMap) Verdict
+	// Workers is how many attempts run at a time, 1 to MaxWorkers.
+	Workers int
+	// MaxQueue bounds the attempts that wait to start; more are refused with
+	// CodeResources, and the gateway tries again later.
+	MaxQueue int
+	// MaxKnown bounds the attempts remembered, about 300 bytes each.
+	MaxKnown int
+	// DefaultTimeout bounds work whose instruction names no time limit.
+	DefaultTimeout time.Duration
+}
+
+// Limits and intervals. They are fixed: both sides are tuned to them.
+const (
+	MaxWorkers           = 1024
+	DefaultWorkers       = 2
+	DefaultMaxQueue      = 1000
+	DefaultMaxKnown      = 100_000
+	DefaultTimeout       = 10 * time.Minute
+	ShortWork            = 250 * time.Millisecond // below it one event tells everything
+	Window               = 64                     // events under way
+	ResendAfter          = 5 * time.Second        // without an acknowledgement, x1.5
+	ResendMost           = time.Minute            // the longest such interval
+	GapAgain             = 500 * time.Millisecond // the same gap is answered once in this time
+	HedgeAfter           = 750 * time.Millisecond // then the narrowband path is used as well
+	HedgeAgain           = 5 * time.Second        // between repetitions there, x1.5
+	HedgeMost            = time.Minute            // the longest such interval
+	NarrowbandGap        = 100 * time.Millisecond // the narrowband path takes ten frames a second
+	HelloAgain           = 5 * time.Second        // a hello without welcome is repeated
+	RefusedAgain         = time.Minute            // so is one that was refused
+	DefaultHeartbeat     = 5 * time.Second        // if the welcome names none
+	ClockLimit           = 2 * time.Second        // own and gateway's clock may differ by this
+	RememberFor          = 24 * time.Hour         // running time after the end of an attempt
+	OverdueAfter         = 5 * time.Second        // after its time limit work is given up
+	MaxLingering         = 16                     // works given up that have not ended; then the agent restarts
+	AgeRank              = 10 * time.Second       // waiting this long is worth one priority
+	StopGrace            = 500 * time.Millisecond // at a stop, before running work is aborted
+	StopLimit            = 5 * time.Second        // at a stop, in all
+	MaxCancelledAhead    = 1000                   // narrowband cancels of attempts that have not arrived
+	AheadFor             = time.Hour              // so long they count: sequences may come again with another log
+	maxUnacknowledged    = 50_000                 // events kept; beyond it no new instruction is taken
+	minHeartbeat         = 100 * time.Millisecond
+	maxHeartbeat         = 10 * time.Minute
+	resendNum, resendDen = 3, 2
+	recordVersion        = 1
+	firstEvent           = 1
+	narrowbandBurst      = 10
+)

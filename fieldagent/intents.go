@@ -1,0 +1,68 @@
+package fieldagent
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/apollo-11/apollo11/fieldagent/executor"
+	"github.com/apollo-11/apollo11/fieldagent/gpio"
+	"github.com/apollo-11/apollo11/fieldagent/intent"
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// works is the intents of this agent as the loop and the core want them.
+type works struct {
+	registry *intent.Registry
+	pins     *gpio.Owner
+}
+
+func newWorks(pins *gpio.Owner, version, dataDir string, log *slog.Logger) (*works, error) {
+	r, err := intent.New(log, intent.GPIO(pins), intent.Metrics(intent.MetricsOptions{Version: version, DataDir: dataDir}))
+	if err != nil {
+		return nil, err
+	}
+	return &works{r, pins}, nil
+}
+
+// Check implements Intents.
+func (w *works) Check(name string, args wire.RawMap) executor.Verdict {
+	if refused := w.registry.Check(name, args); refused != nil {
+		return executor.Verdict{Code: refused.Code, Detail: refused.Detail}
+	}
+	return executor.Verdict{Lines: w.lines(name, args)}
+}
+
+// lines names the pins that an instruction holds, each by its one name, so that
+// instructions that use different names of a pin do not overlap. A read holds its
+// pin too: it must come after the writes that arrived before it.
+func (w *works) lines(name string, args wire.RawMap) []string {
+	m, err := wire.DecodeMap(args)
+	if err != nil {
+		return nil // refused already
+	}
+	parsed, err := wire.ParseArgs(name, m)
+	if err != nil {
+		return nil // not an intent of the board's pins
+	}
+	pin, mode := "", gpio.Output
+	switch a := parsed.(type) {
+	case wire.GPIOWrite:
+		pin = a.Pin
+	case wire.GPIOPulse:
+		pin = a.Pin
+	case wire.GPIORead:
+		pin, mode = a.Pin, gpio.Input
+	default:
+		return nil
+	}
+	if one, err := w.pins.Resolve(pin, mode); err == nil {
+		pin = one
+	}
+	return []string{"pin " + pin}
+}
+
+// Run implements Intents. None of the intents reports its progress yet.
+func (w *works) Run(ctx context.Context, work executor.Work, _ func(uint8)) executor.Result {
+	p := w.registry.Run(ctx, work.Intent, work.Args, work.Token.String())
+	return executor.Result{Code: p.Code, Detail: p.Detail, Payload: p.Payload}
+}

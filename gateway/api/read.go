@@ -1,0 +1,263 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/apollo-11/apollo11/gateway/engine"
+	"github.com/apollo-11/apollo11/gateway/scada"
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// maxScan bounds how many tasks one request looks at when it filters by state:
+// the client goes on with the next page, and no request reads the whole log.
+const maxScan = 2000
+
+// readAtOnce is how many tasks are taken from the log together: each may have a
+// thousand instructions of about a kilobyte.
+const readAtOnce = 25
+
+// taskList is a page of tasks, the newest first.
+type taskList struct {
+	Tasks []scada.TaskView `json:"tasks"`
+	// Next is the before of the following page, 0 when there is none. With a
+	// filter a page may be short, or empty, and still have a following one.
+	Next uint64 `json:"next"`
+}
+
+// taskID reads the id in the path. false: it was answered.
+func (d *door) taskID(w http.ResponseWriter, r *http.Request) (string, bool) {
+	id := r.PathValue("task_id")
+	if err := wire.CheckTaskID(id); err != nil {
+		d.bad(w, r, "task_id", err.Error(), "")
+		return "", false
+	}
+	return id, true
+}
+
+// list is GET /v1/tasks.
+func (d *door) list(w http.ResponseWriter, r *http.Request) {
+	q, ok := d.query(w, r, "limit", "before", "state")
+	if !ok {
+		return
+	}
+	limit, ok := d.number(w, r, q, "limit", defaultLimit, 1, maxLimit)
+	if !ok {
+		return
+	}
+	before, ok := d.number(w, r, q, "before", 0, 0, math.MaxInt64)
+	if !ok {
+		return
+	}
+	want := q.Get("state")
+	if _, known := engine.ParseState(want); !known && q.Has("state") {
+		d.bad(w, r, "state", fmt.Sprintf("is %q, not a state", clip(want)),
+			"states are PENDING, DISPATCHED, RUNNING, SUCCEEDED, FAILED, RETRYING, CANCELLED, TIMEOUT")
+		return
+	}
+	out, err := d.page(r.Context(), before, int(limit), want)
+	if err != nil {
+		d.unread(w, r, err)
+		return
+	}
+	send(w, http.StatusOK, out)
+}
+
+// page collects tasks in a state (empty: in any) until it has limit of them
+// or has looked at maxScan.
+func (d *door) page(ctx context.Context, before uint64, limit int, want string) (taskList, error) {
+	out := taskList{Tasks: []scada.TaskView{}, Next: before}
+	for scanned := 0; scanned < maxScan; {
+		some, next, err := d.r.Tasks(ctx, out.Next, readAtOnce)
+		if err != nil {
+			return taskList{}, err
+		}
+		for _, t := range some {
+			if len(out.Tasks) == limit {
+				return out, nil // Next is the last one looked at
+			}
+			if v := scada.NewTaskView(d.o.Site, t.Task, t.Instructions, false); want == "" || v.State == want {
+				out.Tasks = append(out.Tasks, v)
+			}
+			out.Next = t.Task.First
+		}
+		out.Next = next
+		scanned += len(some)
+		if next == 0 || len(some) == 0 || len(out.Tasks) == limit {
+			break
+		}
+	}
+	return out, nil
+}
+
+// task is GET /v1/tasks/{task_id}.
+func (d *door) task(w http.ResponseWriter, r *http.Request) {
+	if _, ok := d.query(w, r); !ok {
+		return
+	}
+	id, ok := d.taskID(w, r)
+	if !ok {
+		return
+	}
+	t, found, err := d.r.Task(r.Context(), id)
+	switch {
+	case err != nil:
+		d.unread(w, r, err)
+	case !found:
+		d.missing(w, r, "task "+id, "see the list of tasks at /v1/tasks; finished ones are kept for the retention time")
+	default:
+		send(w, http.StatusOK, scada.NewTaskView(d.o.Site, t.Task, t.Instructions, true))
+	}
+}
+
+func (d *door) missing(w http.ResponseWriter, r *http.Request, what, hint string) {
+	d.fail(w, r, http.StatusNotFound, fault{Code: "not_found", Message: what + " is not known", Hint: hint})
+}
+
+// timelineBody is an instruction with its history.
+type timelineBody struct {
+	Instruction scada.InstructionView `json:"instruction"`
+	Entries     []scada.EntryView     `json:"entries"` // the oldest first
+}
+
+// timeline is GET /v1/instructions/{instruction}/timeline.
+func (d *door) timeline(w http.ResponseWriter, r *http.Request) {
+	if _, ok := d.query(w, r); !ok {
+		return
+	}
+	text := r.PathValue("instruction")
+	seq, err := strconv.ParseUint(text, 10, 64)
+	whole := err == nil
+	if !whole {
+		key, err := wire.ParseKey(text)
+		if err != nil {
+			d.bad(w, r, "instruction", err.Error(), "give an instruction id in full, or its sequence number")
+			return
+		}
+		seq = key.Seq
+	}
+	in, entries, found, err := d.r.Timeline(r.Context(), seq)
+	if err != nil {
+		d.unread(w, r, err)
+		return
+	}
+	// The sequence alone may belong to an instruction of another site or log.
+	if !found || !whole && in.Key(d.o.Site) != text {
+		d.missing(w, r, "instruction "+text, "see the instructions of a task at /v1/tasks/{task_id}")
+		return
+	}
+	out := timelineBody{Instruction: scada.NewInstructionView(d.o.Site, in), Entries: make([]scada.EntryView, len(entries))}
+	for k, e := range entries {
+		out.Entries[k] = scada.NewEntryView(in.Node, e)
+	}
+	send(w, http.StatusOK, out)
+}
+
+type nodeList struct {
+	Nodes []scada.NodeView `json:"nodes"` // by name
+}
+
+// nodes is GET /v1/nodes.
+func (d *door) nodes(w http.ResponseWriter, r *http.Request) {
+	if _, ok := d.query(w, r); !ok {
+		return
+	}
+	list, err := d.b.Nodes(r.Context())
+	if err != nil {
+		d.unread(w, r, err)
+		return
+	}
+	out := nodeList{Nodes: make([]scada.NodeView, len(list))}
+	for k, n := range list {
+		out.Nodes[k] = d.nodeView(n)
+	}
+	send(w, http.StatusOK, out)
+}
+
+// node is GET /v1/nodes/{node}.
+func (d *door) node(w http.ResponseWriter, r *http.Request) {
+	if _, ok := d.query(w, r); !ok {
+		return
+	}
+	id := r.PathValue("node")
+	if err := wire.CheckNode(id); err != nil {
+		d.bad(w, r, "node", err.Error(), "")
+		return
+	}
+	list, err := d.b.Nodes(r.Context())
+	if err != nil {
+		d.unread(w, r, err)
+		return
+	}
+	for _, n := range list {
+		if n.Node.ID == id {
+			send(w, http.StatusOK, d.nodeView(n))
+			return
+		}
+	}
+	d.missing(w, r, "node "+id, "a node is known once it has connected; see /v1/nodes")
+}
+
+func (d *door) nodeView(n engine.NodeState) scada.NodeView {
+	p := scada.Presence{State: scada.PresenceOffline, Reason: n.Reason, Since: n.Since,
+		Running: uint32(n.Running), Queued: uint32(n.Queued + n.Flying)}
+	if n.Online {
+		p.State = scada.PresenceOnline
+	}
+	return scada.NewNodeView(n.Node, p, d.o.Now().UnixMilli())
+}
+
+// deadLetterList is a page of dead letters in order of number.
+type deadLetterList struct {
+	DeadLetters []deadLetter `json:"dead_letters"`
+	// Next is the after of the following page, 0 when there is none.
+	Next uint64 `json:"next"`
+}
+
+// deadLetter is a message that could not be processed (B10).
+type deadLetter struct {
+	Number uint64 `json:"number"`
+	Time   string `json:"time"`
+	Kind   string `json:"kind"` // task, event, compact
+	From   string `json:"from"` // node or client id
+	Reason string `json:"reason"`
+	// Raw is what came, perhaps cut; Text is the same when it is readable text.
+	Raw  []byte `json:"raw_base64,omitempty"`
+	Text string `json:"text,omitempty"`
+}
+
+// deadLetters is GET /v1/deadletters.
+func (d *door) deadLetters(w http.ResponseWriter, r *http.Request) {
+	q, ok := d.query(w, r, "limit", "after")
+	if !ok {
+		return
+	}
+	limit, ok := d.number(w, r, q, "limit", defaultLimit, 1, maxLimit)
+	if !ok {
+		return
+	}
+	after, ok := d.number(w, r, q, "after", 0, 0, math.MaxInt64)
+	if !ok {
+		return
+	}
+	list, err := d.r.DeadLetters(r.Context(), after, int(limit))
+	if err != nil {
+		d.unread(w, r, err)
+		return
+	}
+	out := deadLetterList{DeadLetters: make([]deadLetter, len(list))}
+	for k, x := range list {
+		out.DeadLetters[k] = deadLetter{Number: x.Number, Time: stamp(x.At), Kind: x.Kind, From: x.From, Reason: x.Reason, Raw: x.Raw}
+		if utf8.Valid(x.Raw) {
+			out.DeadLetters[k].Text = string(x.Raw)
+		}
+	}
+	if len(list) == int(limit) {
+		out.Next = list[len(list)-1].Number
+	}
+	send(w, http.StatusOK, out)
+}

@@ -1,0 +1,78 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/apollo-11/apollo11/gateway/api"
+	"github.com/apollo-11/apollo11/gateway/engine"
+)
+
+// errInterrupted leaves open whether an input was taken.
+var errInterrupted = errors.New("the gateway stopped before it could answer: look at the task after its restart, or send it again with the same task_id")
+
+// Submit asks for a task and returns the engine's answer once it is durable.
+func (g *Gateway) Submit(ctx context.Context, spec engine.Spec, src engine.Source) (engine.Reply, error) {
+	return g.request(ctx, func(reply any) engine.Input {
+		return &engine.Submit{Spec: spec, Source: src, Path: engine.PathHTTP, Reply: reply}
+	})
+}
+
+// Cancel asks for a cancellation and returns how it stands once that is durable.
+func (g *Gateway) Cancel(ctx context.Context, c engine.Cancel) (engine.Reply, error) {
+	return g.request(ctx, func(reply any) engine.Input {
+		c.Reply = reply
+		return &c
+	})
+}
+
+func (g *Gateway) request(ctx context.Context, input func(reply any) engine.Input) (engine.Reply, error) {
+	answer := make(chan engine.Reply, 1)
+	in := input(func(r engine.Reply) { answer <- r })
+	select {
+	case <-g.stopped:
+		return engine.Reply{}, api.ErrStopping
+	default:
+	}
+	if err := g.loop.put(ctx, in); err != nil {
+		return engine.Reply{}, err
+	}
+	select {
+	case r := <-answer:
+		return r, nil
+	case <-ctx.Done():
+		return engine.Reply{}, ctx.Err()
+	case <-g.stopped:
+		// It may have been taken: only the log knows, after the restart.
+		return engine.Reply{}, errInterrupted
+	}
+}
+
+// Nodes returns the state of every node that has ever connected.
+func (g *Gateway) Nodes(ctx context.Context) (list []engine.NodeState, err error) {
+	err = g.loop.ask(ctx, func(e *engine.Engine) { list = e.Nodes() })
+	return list, err
+}
+
+// Health says how the gateway is doing. It does not block.
+func (g *Gateway) Health() api.Health {
+	h := api.Health{Ready: true, Version: g.cfg.Version, Uptime: time.Since(g.start), Epoch: g.epoch, Open: int(g.open.Load())}
+	select {
+	case <-g.ready:
+	default:
+		h.Ready = false
+	}
+	for _, door := range doorNames {
+		if a := g.Addr(door); a != nil {
+			h.Listeners = append(h.Listeners, api.Listener{Name: door, Addr: a.String()})
+		}
+	}
+	if s := g.store.Stats(); s.Dead {
+		h.Ready = false
+		h.Degraded = append(h.Degraded, "the log could not be written")
+	} else if s.Stalled {
+		h.Degraded = append(h.Degraded, "the log holds back writes: the disk is full or far too slow")
+	}
+	return h
+}

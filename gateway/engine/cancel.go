@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// cancel stops what has not been handed out and asks the agents for the rest:
+// something that may be running is CANCELLED only when its agent says so.
+func (e *Engine) cancel(now Now, in *Cancel) {
+	var list []*inst
+	id := in.TaskID
+	switch {
+	case id != "":
+		if t := e.tasks[id]; t != nil {
+			list = t.insts
+		}
+	case in.Seq != 0:
+		if i := e.insts[in.Seq]; i != nil {
+			list, id = []*inst{i}, i.Task
+		}
+	}
+	if len(list) == 0 {
+		what := fmt.Sprintf("task %s", in.TaskID)
+		if in.TaskID == "" {
+			what = fmt.Sprintf("instruction %d", in.Seq)
+		}
+		e.effects.Replies = append(e.effects.Replies, Reply{To: in.Reply, Refused: &Refusal{
+			RefusedNotFound, what + " is not known", "see `apollo task list`"}})
+		return
+	}
+	out := &Cancelled{TaskID: id}
+	for _, i := range list {
+		switch {
+		case i.State.Settled():
+			out.Final++
+		case e.unsent(i):
+			e.cancelled(now, i, in)
+			out.Done++
+		default:
+			if i.CancelBy == "" {
+				i.CancelBy = in.Actor
+				if i.CancelBy == "" {
+					i.CancelBy = in.Path.String()
+				}
+				e.log(now, i, Entry{What: WhatCancelAsk, Actor: in.Actor, Path: in.Path, Detail: in.Reason})
+				e.askCancel(now, i)
+			}
+			out.Asked++
+		}
+		e.arm(now, i)
+	}
+	if in.Reply != nil {
+		e.effects.Replies = append(e.effects.Replies, Reply{To: in.Reply, Cancelled: out})
+	}
+}
+
+// unsent reports whether no agent can have the current attempt.
+func (e *Engine) unsent(i *inst) bool {
+	return i.State == StatePending && i.Attempt == 0 || i.State == StateRetrying && i.RetryAt != 0
+}
+
+func (e *Engine) cancelled(now Now, i *inst, in *Cancel) {
+	if !e.move(now, i, StateCancelled, Entry{What: WhatCancelled, Actor: in.Actor, Path: in.Path, Detail: in.Reason}) {
+		return
+	}
+	i.Reason, i.SettledAt = ReasonCancelled, now.Wall
+	e.effects.Counts.Cancelled++
+}
+
+// askCancel sends the wish to the agent, and again until it is answered.
+func (e *Engine) askCancel(now Now, i *inst) {
+	if i.CancelBy == "" || i.State.Settled() {
+		return
+	}
+	if e.unsent(i) {
+		e.cancelled(now, i, &Cancel{Actor: i.CancelBy})
+		return
+	}
+	if !i.node.online {
+		return // the hello brings it back
+	}
+	e.sendCancel(now, i, "cancelled by "+i.CancelBy)
+	i.cancelAt = now.Mono + e.jitter(e.cfg.ConfirmTimeout)
+}
+
+func (e *Engine) sendCancel(_ Now, i *inst, reason string) {
+	m := &wire.Cancel{Seq: i.Seq, Token: i.Token, Reason: reason, Trace: i.Trace}
+	e.send(i.node, m, &m.Through)
+}

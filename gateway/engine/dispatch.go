@@ -1,0 +1,260 @@
+package engine
+
+import (
+	"container/heap"
+	"time"
+
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// queue holds what waits to be sent to one node: high priority first, then in
+// order of submission, so that a node sees commands in the order in which they
+// were given.
+type queue []*inst
+
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(a, b int) bool {
+	pa, pb := q[a].rank(), q[b].rank()
+	if pa != pb {
+		return pa < pb
+	}
+	return q[a].Seq < q[b].Seq
+}
+func (q queue) Swap(a, b int) { q[a], q[b] = q[b], q[a] }
+func (q *queue) Push(x any)   { *q = append(*q, x.(*inst)) }
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	i := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	return i
+}
+
+func (i *inst) rank() wire.Priority {
+	if i.Priority == 0 {
+		return wire.PriorityNormal
+	}
+	return i.Priority
+}
+
+// enqueue puts an instruction into its node's queue.
+func (e *Engine) enqueue(i *inst) {
+	if i.queued {
+		return
+	}
+	i.queued = true
+	i.node.queued++
+	heap.Push(&i.node.queue, i)
+	e.wantPump(i.node)
+}
+
+func (e *Engine) wantPump(n *node) {
+	if !n.pumped {
+		n.pumped = true
+		e.pumps = append(e.pumps, n)
+	}
+}
+
+// pump sends what the node's window allows.
+func (e *Engine) pump(now Now, n *node) {
+	for n.online && n.flying < e.cfg.Window && len(n.queue) > 0 {
+		i := heap.Pop(&n.queue).(*inst)
+		i.queued = false
+		n.queued--
+		if i.State.Settled() || i.State == StateRunning {
+			continue
+		}
+		e.dispatch(now, i)
+		e.arm(now, i)
+	}
+}
+
+// dispatch hands out an attempt: a new one with a new token, or the current one
+// once more with the same token (A5).
+func (e *Engine) dispatch(now Now, i *inst) {
+	if e.expire(now, i) {
+		return
+	}
+	if i.Attempt == 0 || i.State == StateRetrying && i.RetryAt != 0 {
+		e.newAttempt(i)
+	}
+	what := WhatDispatched
+	if i.Sends > 0 {
+		what = WhatResent
+		e.effects.Counts.Resent++
+	} else {
+		e.effects.Counts.Dispatched++
+	}
+	if i.Sends < 255 {
+		i.Sends++
+	}
+	i.sentAt = now.Mono
+	i.sendAt = now.Mono + e.confirmWait(i.resends)
+	if !i.flying {
+		i.flying = true
+		i.node.flying++
+	}
+	if i.State == StatePending {
+		e.move(now, i, StateDispatched, Entry{What: what, Path: PathPrimary})
+	} else {
+		e.log(now, i, Entry{What: what, Path: PathPrimary})
+	}
+	m := &wire.Instruction{Seq: i.Seq, Key: i.Key(e.cfg.Site), Token: i.Token, Attempt: i.Attempt,
+		Intent: i.Intent, Args: i.Args, NotAfter: i.NotAfter, TimeoutMs: i.TimeoutMs, Priority: i.Priority,
+		Trace: i.Trace, SentAt: now.Wall, Resend: i.Sends - 1}
+	e.send(i.node, m, &m.Through)
+}
+
+// newAttempt allots the next token (A5).
+func (e *Engine) newAttempt(i *inst) {
+	i.Attempt++
+	i.Token = wire.Token{Shard: e.counters.Shard, Seq: e.counters.NextToken, Rand: e.rnd.Uint32()}
+	e.counters.NextToken++
+	e.topUsed = true
+	i.Sends, i.RetryAt, i.Percent = 0, 0, 0
+	i.ReceivedAt, i.StartedAt, i.FinishedAt, i.SettledAt = 0, 0, 0, 0
+	i.Code, i.Detail, i.Payload, i.Path, i.Reason = wire.CodeNone, "", nil, PathNone, ""
+	i.resends, i.queries = 0, 0
+}
+
+// send queues a message for a node. through is its field for a piggybacked
+// EventAck.
+func (e *Engine) send(n *node, m wire.Message, through *uint64) {
+	e.effects.Sends = append(e.effects.Sends, Send{n.ID, m})
+	n.carrier = through
+}
+
+// confirmWait is the wait after the n-th resend: it grows by half each time and
+// is spread by ±10 %, so that nodes do not beat in time (A6).
+func (e *Engine) confirmWait(resends int) time.Duration {
+	d := e.cfg.ConfirmTimeout
+	for range resends {
+		if d = d * 3 / 2; d >= e.cfg.ConfirmMax {
+			d = e.cfg.ConfirmMax
+			break
+		}
+	}
+	return e.jitter(d)
+}
+
+func (e *Engine) jitter(d time.Duration) time.Duration {
+	return d*9/10 + time.Duration(e.rnd.Int64N(int64(d)/5+1))
+}
+
+// unconfirmed sends the same token again, or gives up.
+func (e *Engine) unconfirmed(now Now, i *inst) {
+	if !i.node.online || i.ReceivedAt != 0 || i.State.Settled() {
+		return
+	}
+	if i.resends >= e.cfg.MaxResends {
+		e.giveUp(now, i, ReasonUnconfirmed, "the node is connected but never confirmed that it has the instruction")
+		return
+	}
+	i.resends++
+	e.dispatch(now, i)
+}
+
+// ground ends the wait for a confirmation.
+func (e *Engine) ground(i *inst) {
+	i.sendAt = 0
+	if i.flying {
+		i.flying = false
+		i.node.flying--
+		e.wantPump(i.node)
+	}
+}
+
+// overdue asks the agent about an execution that takes too long, and after
+// several questions stops it (C2).
+func (e *Engine) overdue(now Now, i *inst) {
+	if !i.node.online {
+		if i.State == StateRunning {
+			e.giveUp(now, i, ReasonExecution, "it did not report its end in time and its node is offline")
+		}
+		return
+	}
+	if i.queries >= e.cfg.MaxQueries {
+		e.sendCancel(now, i, "execution timeout")
+		e.giveUp(now, i, ReasonExecution, "it did not report its end in time; its node has been told to stop it")
+		return
+	}
+	i.queries++
+	i.execAt = now.Mono + e.cfg.QueryInterval
+	m := &wire.Query{Refs: []wire.Ref{{Seq: i.Seq, Token: i.Token}}}
+	e.send(i.node, m, &m.Through)
+	e.log(now, i, Entry{What: WhatQueried, Path: PathPrimary})
+}
+
+// Words for Instruction.Reason that the engine itself gives. An agent's result
+// puts its code's name there.
+const (
+	ReasonExpired     = "expired"           // not_after passed, never executed
+	ReasonUnconfirmed = "unconfirmed"       // sent, but the node never said what became of it
+	ReasonExecution   = "execution_timeout" // started, but its end was not reported in time
+	ReasonForgotten   = "agent_forgot"      // the agent has lost its memory of it
+	ReasonCancelled   = "cancelled"
+)
+
+// giveUp makes the gateway's opinion a state: TIMEOUT. The outcome is unknown
+// except for expired.
+func (e *Engine) giveUp(now Now, i *inst, reason, detail string) {
+	if !e.move(now, i, StateTimeout, Entry{What: WhatTimeout, Detail: detail}) {
+		return
+	}
+	i.Reason, i.Detail, i.SettledAt = reason, detail, now.Wall
+	again := reason == ReasonExecution || reason == ReasonForgotten
+	if again && idempotent(i.Intent) && e.retry(now, i) {
+		return
+	}
+	i.Operator = true
+	e.effects.Counts.TimedOut++
+}
+
+// idempotent reports whether executing an intent twice has the effect of once,
+// so that an unknown outcome may be cured by another attempt without asking
+// anybody (C6). Of intents that the gateway does not know it assumes the worst.
+func idempotent(intent string) bool {
+	switch intent {
+	case wire.IntentGPIOWrite, wire.IntentGPIORead, wire.IntentCollectMetrics:
+		return true
+	}
+	return false
+}
+
+// retry decides on another attempt, if the policy, the deadline and the
+// operator allow one.
+func (e *Engine) retry(now Now, i *inst) bool {
+	if i.Retries >= i.Retry.Max || i.Attempt == wire.MaxAttempt || i.CancelBy != "" {
+		return false
+	}
+	wait := e.retryWait(i)
+	at := now.Wall + wait.Milliseconds()
+	if i.NotAfter != 0 && at >= i.NotAfter {
+		return false
+	}
+	if !e.move(now, i, StateRetrying, Entry{What: WhatRetrying, DurationMs: wait.Milliseconds()}) {
+		return false
+	}
+	i.Retries++
+	i.RetryAt = at
+	i.waitAt = now.Mono + wait
+	e.effects.Counts.Retried++
+	e.arm(now, i)
+	return true
+}
+
+func (e *Engine) retryWait(i *inst) time.Duration {
+	d := time.Duration(i.Retry.InitialMs) * time.Millisecond
+	limit := time.Duration(i.Retry.MaxMs) * time.Millisecond
+	if i.Retry.Backoff == BackoffExponential {
+		for range i.Retries {
+			if d *= 2; d >= limit {
+				break
+			}
+		}
+	}
+	if limit > 0 {
+		d = min(d, limit)
+	}
+	return e.jitter(d)
+}

@@ -1,0 +1,405 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// Engine holds every unfinished task, every node, and what is owed to them. It
+// is not safe for concurrent use: one goroutine owns it.
+type Engine struct {
+	cfg      Config
+	rnd      *rand.Rand
+	counters Counters
+	topUsed  bool // counters have changed since the last Ready
+
+	tasks  map[string]*task
+	insts  map[uint64]*inst
+	nodes  map[string]*node
+	shorts map[string]string // short id -> node
+	open   int               // unsettled instructions
+	marks  markRing
+	timers timerHeap
+	alarms map[alarmKey]bool
+
+	// Collected since the last Ready.
+	touched   []*task // to be looked at for opening, closing and status
+	dirty     []*inst
+	pumps     []*node
+	owing     []*node // nodes that are owed an EventAck
+	changed   []*node // nodes whose state is to be published
+	moved     []*node // nodes whose cursor has to be written
+	newTasks  []Task
+	newNodes  []*node
+	newMarks  []Mark
+	newDead   []DeadLetter
+	effects   Effects
+	lastReady time.Duration
+}
+
+// task is a Task in memory with its instructions.
+type task struct {
+	Task
+	insts   []*inst
+	open    bool // as the log has it
+	touched bool
+	changed bool // its status is to be published
+}
+
+// inst is an Instruction in memory with what need not survive a restart.
+type inst struct {
+	Instruction
+	task    *task
+	node    *node
+	entries []Entry
+	dirty   bool
+	queued  bool // stands in node.queue
+	flying  bool // counted in node.flying
+	settled bool // as counted in Engine.open
+
+	due      time.Duration // when its timer fires; 0 for none
+	sendAt   time.Duration // when it is sent again; 0 for not
+	waitAt   time.Duration // when its retry is due; 0 for not
+	execAt   time.Duration // when its execution is overdue; 0 for not
+	sentAt   time.Duration // when it was last sent
+	resends  int           // by confirm timeout, in this attempt and session
+	queries  int
+	cancelAt time.Duration // when the cancel is sent again; 0 for not
+}
+
+// New returns an engine with an empty memory. Recovery then calls Restore for
+// the nodes and Adopt for each unfinished task. rnd is the only source of
+// randomness: token suffixes, trace ids, jitter.
+func New(cfg Config, counters Counters, rnd *rand.Rand) *Engine {
+	if counters.NextSeq == 0 {
+		counters.NextSeq = 1
+	}
+	if counters.NextToken == 0 {
+		counters.NextToken = 1
+	}
+	if counters.NextDead == 0 {
+		counters.NextDead = 1
+	}
+	return &Engine{
+		cfg: cfg.withDefaults(), rnd: rnd, counters: counters,
+		tasks: map[string]*task{}, insts: map[uint64]*inst{}, nodes: map[string]*node{},
+		shorts: map[string]string{}, alarms: map[alarmKey]bool{}, marks: newMarkRing(),
+	}
+}
+
+// Restore takes in a node from the log, offline until it says hello.
+func (e *Engine) Restore(n Node, c Cursor) {
+	m := e.node(n.ID)
+	m.Node, m.cursor, m.known = n, c, true
+	e.shorts[n.Short] = n.ID
+}
+
+// Adopt takes in a task from the log: at recovery, or because Wants asked for
+// it. open says whether the log holds it as unfinished. A task that is in memory
+// already is left alone.
+func (e *Engine) Adopt(now Now, t Task, insts []Instruction, open bool) {
+	if e.tasks[t.ID] != nil {
+		return
+	}
+	m := &task{Task: t, open: open}
+	for _, rec := range insts {
+		i := &inst{Instruction: rec, task: m, node: e.node(rec.Node), settled: true}
+		m.insts = append(m.insts, i)
+		e.insts[i.Seq] = i
+		e.track(i)
+		e.resume(now, i)
+	}
+	e.tasks[t.ID] = m
+	e.touch(m)
+}
+
+// resume puts an adopted instruction back to where it was waiting.
+func (e *Engine) resume(now Now, i *inst) {
+	switch i.State {
+	case StatePending:
+		e.enqueue(i)
+	case StateRetrying:
+		if i.RetryAt != 0 {
+			i.waitAt = now.Mono + until(now, i.RetryAt)
+		} else if i.ReceivedAt == 0 {
+			e.enqueue(i)
+		}
+	case StateRunning:
+		i.execAt = now.Mono + i.execLimit(e.cfg)
+	}
+	e.arm(now, i)
+}
+
+// until is the time from now to a wall clock time, not negative.
+func until(now Now, wall int64) time.Duration {
+	return time.Duration(max(0, wall-now.Wall)) * time.Millisecond
+}
+
+func (i *inst) execLimit(cfg Config) time.Duration {
+	d := cfg.DefaultTimeout
+	if i.TimeoutMs != 0 {
+		d = time.Duration(i.TimeoutMs) * time.Millisecond
+	}
+	return d + cfg.ExecGrace
+}
+
+// Wants says what has to be loaded from the log before Step(in).
+func (e *Engine) Wants(in Input) Want {
+	switch in := in.(type) {
+	case *Submit:
+		var w Want
+		if in.Dup && in.Mark != nil {
+			if _, ok := e.marks.find(in.Mark.Client, in.Mark.PacketID); !ok {
+				w.Client, w.PacketID = in.Mark.Client, in.Mark.PacketID
+			}
+		}
+		if id := in.Spec.TaskID; id != "" && e.tasks[id] == nil {
+			w.TaskID = id
+		}
+		return w
+	case *Cancel:
+		if in.TaskID != "" && e.tasks[in.TaskID] == nil {
+			return Want{TaskID: in.TaskID}
+		}
+		if in.Seq != 0 && e.insts[in.Seq] == nil {
+			return Want{Seq: in.Seq}
+		}
+	case *Uplink:
+		return e.wantsOf(in)
+	case *Compact:
+		if e.insts[in.Ack.Seq] == nil {
+			return Want{Seq: in.Ack.Seq}
+		}
+	}
+	return Want{}
+}
+
+func (e *Engine) wantsOf(in *Uplink) Want {
+	switch m := in.Msg.(type) {
+	case *wire.Event:
+		n := e.nodes[in.Node]
+		if n != nil && n.online && m.Number == n.cursor.Last+1 && e.insts[m.Seq] == nil {
+			return Want{Seq: m.Seq}
+		}
+	case *wire.Report:
+		// A report answers a query about open instructions: those are in memory.
+	}
+	return Want{}
+}
+
+// Step takes one input in. What follows from it is collected until Ready.
+func (e *Engine) Step(now Now, in Input) {
+	switch in := in.(type) {
+	case *Submit:
+		e.submit(now, in)
+	case *Cancel:
+		e.cancel(now, in)
+	case *Uplink:
+		e.uplink(now, in)
+	case *Compact:
+		e.compact(now, in)
+	case *Garbage:
+		e.garbage(now, in)
+	case *NodeGone:
+		if n := e.nodes[in.Node]; n != nil && n.online && in.Session == n.session {
+			e.offline(now, n, in.Reason)
+		}
+	default:
+		panic(fmt.Sprintf("bug: unknown input %T", in))
+	}
+}
+
+// Ready lets time pass, hands out what may be sent, and returns everything that
+// has collected since the last call. The caller must carry it out.
+func (e *Engine) Ready(now Now) Ready {
+	if now.Mono < e.lastReady {
+		panic("bug: monotonic time went back")
+	}
+	e.lastReady = now.Mono
+	e.fire(now)
+	for k := 0; k < len(e.pumps); k++ { // pumping may ask for more pumping
+		e.pumps[k].pumped = false
+		e.pump(now, e.pumps[k])
+	}
+	e.pumps = e.pumps[:0]
+	var r Ready
+	e.payAcks(now)
+	e.collectTasks(&r)
+	e.collectInsts(&r)
+	e.collectNodes(&r)
+	r.Records.Tasks, e.newTasks = e.newTasks, nil
+	r.Records.Marks, e.newMarks = e.newMarks, nil
+	r.Records.DeadLetters, e.newDead = e.newDead, nil
+	if e.topUsed {
+		c := e.counters
+		r.Records.Counters = &c
+		e.topUsed = false
+	}
+	e.effects.Statuses = append(e.effects.Statuses, r.Effects.Statuses...)
+	e.effects.Nodes = append(e.effects.Nodes, r.Effects.Nodes...)
+	r.Effects, e.effects = e.effects, Effects{}
+	r.Deadline = e.timers.next()
+	return r
+}
+
+// collectTasks writes down which tasks opened or closed, builds the statuses to
+// publish, and lets go of what is finished.
+func (e *Engine) collectTasks(r *Ready) {
+	for _, t := range e.touched {
+		t.touched = false
+		open := slices.ContainsFunc(t.insts, func(i *inst) bool { return !i.State.Settled() })
+		if open != t.open {
+			t.open = open
+			if open {
+				r.Records.Opened = append(r.Records.Opened, t.First)
+			} else {
+				r.Records.Closed = append(r.Records.Closed, t.First)
+			}
+		}
+		if t.changed {
+			t.changed = false
+			s := TaskState{Task: t.Task, Instructions: make([]Instruction, len(t.insts))}
+			for k, i := range t.insts {
+				s.Instructions[k] = i.Instruction
+				if i.dirty {
+					s.Instructions[k].Version++ // as it is about to be written
+				}
+			}
+			r.Effects.Statuses = append(r.Effects.Statuses, s)
+		}
+		if !open {
+			delete(e.tasks, t.ID)
+			for _, i := range t.insts {
+				delete(e.insts, i.Seq)
+				i.due = 0
+			}
+		}
+	}
+	e.touched = e.touched[:0]
+}
+
+func (e *Engine) collectInsts(r *Ready) {
+	if len(e.dirty) == 0 {
+		return
+	}
+	r.Records.Instructions = make([]Write, 0, len(e.dirty))
+	for _, i := range e.dirty {
+		i.dirty = false
+		i.Version++
+		r.Records.Instructions = append(r.Records.Instructions, Write{i.Instruction, i.entries})
+		i.entries = nil
+	}
+	e.dirty = e.dirty[:0]
+}
+
+func (e *Engine) touch(t *task) {
+	if !t.touched {
+		t.touched = true
+		e.touched = append(e.touched, t)
+	}
+}
+
+// mark notes that an instruction has to be written, and its status published.
+func (e *Engine) mark(now Now, i *inst) {
+	i.Updated = now.Wall
+	if !i.dirty {
+		i.dirty = true
+		e.dirty = append(e.dirty, i)
+	}
+	i.task.changed = true
+	e.touch(i.task)
+}
+
+// log adds a timeline entry that does not change the state.
+func (e *Engine) log(now Now, i *inst, en Entry) {
+	en.At = now.Wall
+	if en.From == StateNone && en.To == StateNone {
+		en.From, en.To = i.State, i.State
+	}
+	if en.Attempt == 0 {
+		en.Token, en.Attempt = i.Token, i.Attempt
+	}
+	i.entries = append(i.entries, en)
+	e.mark(now, i)
+}
+
+// move changes the state, with the timeline entry that says why. It returns
+// false, and refuses and records the attempt, when the table does not allow it.
+func (e *Engine) move(now Now, i *inst, to State, en Entry) bool {
+	if !Allowed(i.State, to) {
+		e.effects.Counts.IllegalMoves++
+		e.alarm(now, "illegal_transition", i.Key(e.cfg.Site), fmt.Sprintf(
+			"a step from %v to %v was refused (%s, %s)", i.State, to, en.What, en.Path))
+		e.log(now, i, Entry{What: WhatRefused, Path: en.Path, Code: en.Code, Event: en.Event,
+			Actor: en.Actor, Detail: fmt.Sprintf("%v to %v is not allowed", i.State, to)})
+		return false
+	}
+	en.From, en.To = i.State, to
+	i.State = to
+	e.log(now, i, en)
+	e.track(i)
+	return true
+}
+
+// track keeps the count and the node's set of unsettled instructions.
+func (e *Engine) track(i *inst) {
+	settled := i.State.Settled()
+	if settled == i.settled {
+		return
+	}
+	i.settled = settled
+	if settled {
+		e.open--
+		delete(i.node.open, i.Seq)
+		e.ground(i)
+		i.sendAt, i.waitAt, i.execAt, i.cancelAt = 0, 0, 0, 0
+		if i.node.draining() {
+			e.wantPump(i.node)
+		}
+		return
+	}
+	e.open++
+	i.node.open[i.Seq] = i
+}
+
+// Key is the instruction's id.
+func (i *Instruction) Key(site string) string {
+	return wire.Key{Site: site, Millis: i.Created, Seq: i.Seq}.String()
+}
+
+// Open is the number of unfinished instructions.
+func (e *Engine) Open() int { return e.open }
+
+// Nodes returns the state of every node, by name.
+func (e *Engine) Nodes() []NodeState {
+	out := make([]NodeState, 0, len(e.nodes))
+	for _, n := range e.nodes {
+		if n.known {
+			out = append(out, n.state())
+		}
+	}
+	slices.SortFunc(out, func(a, b NodeState) int { return cmp.Compare(a.Node.ID, b.Node.ID) })
+	return out
+}
+
+// Epoch names the log that this engine writes.
+func (e *Engine) Epoch() uint64 { return e.counters.Epoch }
+
+// Unfinished returns every unfinished task, oldest first.
+func (e *Engine) Unfinished() []TaskState {
+	out := make([]TaskState, 0, len(e.tasks))
+	for _, t := range e.tasks {
+		s := TaskState{Task: t.Task}
+		for _, i := range t.insts {
+			s.Instructions = append(s.Instructions, i.Instruction)
+		}
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b TaskState) int { return cmp.Compare(a.Task.First, b.Task.First) })
+	return out
+}

@@ -1,0 +1,333 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// receivedCheck is how often an instruction that waits inside an agent is asked
+// after.
+const receivedCheck = 60 * time.Second
+
+// report is what an agent says of one attempt, whatever the path.
+type report struct {
+	phase   wire.Phase
+	code    wire.Code
+	detail  string
+	payload wire.RawMap
+	// Agent's times, Unix ms, 0 when not told.
+	received, started, finished int64
+	percent                     uint8
+	event                       uint64
+	path                        Path
+}
+
+// inOrder takes the number of an event: only the one after the last is taken; a
+// lower one was taken before, a higher one means that something is missing (B7).
+func (e *Engine) inOrder(n *node, number uint64) bool {
+	e.effects.Counts.Events++
+	e.owe(n)
+	if number <= n.cursor.Last {
+		e.effects.Counts.DuplicateEvents++
+		return false
+	}
+	if number > n.cursor.Last+1 {
+		e.effects.Counts.EventGaps++
+		n.gap = true
+		return false
+	}
+	n.cursor.Last = number
+	if !n.moved {
+		n.moved = true
+		e.moved = append(e.moved, n)
+	}
+	return true
+}
+
+// event takes in the next event of a node.
+func (e *Engine) event(now Now, n *node, m *wire.Event) {
+	if !e.inOrder(n, m.Number) {
+		return
+	}
+	i := e.reported(now, n, m.Seq, m.Token, wire.EventID(n.ID, m.Number))
+	if i == nil {
+		return
+	}
+	e.take(now, i, report{phase: m.Phase, code: m.Code, detail: m.Detail, payload: m.Payload,
+		received: m.ReceivedAt, started: m.StartedAt, finished: m.FinishedAt, percent: m.Percent,
+		event: m.Number, path: PathPrimary})
+}
+
+// reported finds the instruction of a report and checks that the node may speak
+// of it. A report with another token than the current one is refused and
+// alarmed (A5).
+func (e *Engine) reported(now Now, n *node, seq uint64, token wire.Token, what string) *inst {
+	i := e.insts[seq]
+	if i == nil || i.node != n {
+		e.effects.Counts.UnknownReports++
+		e.alarm(now, "unknown_report", n.ID, fmt.Sprintf("%s speaks of instruction %d, which is not this node's", what, seq))
+		e.garbage(now, &Garbage{Kind: "event", From: n.ID, Reason: fmt.Sprintf("%s speaks of instruction %d, which is not this node's", what, seq)})
+		return nil
+	}
+	if i.Token != token {
+		e.stale(now, i, Entry{What: WhatRefused, Path: PathPrimary, Actor: n.ID, Token: token, Attempt: 1,
+			Detail: fmt.Sprintf("%s carries the token %v of an earlier attempt", what, token)})
+		return nil
+	}
+	return i
+}
+
+func (e *Engine) stale(now Now, i *inst, en Entry) {
+	e.effects.Counts.StaleReports++
+	e.alarm(now, "stale_report", i.Key(e.cfg.Site), en.Detail)
+	e.log(now, i, en)
+}
+
+// compact takes in a compact ack (B3). It is idempotent: the agent repeats it
+// until the primary path has confirmed the same.
+func (e *Engine) compact(now Now, in *Compact) {
+	e.effects.Counts.CompactAcks++
+	n := e.nodes[e.shorts[in.Short]]
+	i := e.insts[in.Ack.Seq]
+	if n == nil || i == nil || i.node != n {
+		e.effects.Counts.UnknownReports++
+		e.alarm(now, "unknown_report", in.Short, fmt.Sprintf("a compact ack speaks of instruction %d, which is not this node's", in.Ack.Seq))
+		return
+	}
+	if in.Ack.Attempt != i.Attempt {
+		e.stale(now, i, Entry{What: WhatRefused, Path: PathNarrowband, Actor: n.ID, Attempt: in.Ack.Attempt,
+			Detail: fmt.Sprintf("a compact ack of attempt %d; the current one is %d", in.Ack.Attempt, i.Attempt)})
+		return
+	}
+	r := report{path: PathNarrowband, code: in.Ack.Code}
+	switch {
+	case in.Ack.Code == wire.CodeReceived:
+		r.phase, r.code = wire.PhaseReceived, wire.CodeNone
+	case in.Ack.Code == wire.CodeStarted:
+		r.phase, r.code = wire.PhaseStarted, wire.CodeNone
+	default:
+		r.phase = wire.PhaseProcessed
+	}
+	if e.take(now, i, r) {
+		e.effects.Counts.CompactFirst++
+	}
+}
+
+// states takes in the answer to a query.
+func (e *Engine) states(now Now, n *node, m *wire.Report) {
+	for _, s := range m.States {
+		i := e.insts[s.Seq]
+		if i == nil || i.node != n || i.Token != s.Token || i.State.Settled() {
+			continue
+		}
+		r := report{path: PathPrimary}
+		switch s.Status {
+		case wire.StatusNever:
+			if i.ReceivedAt != 0 {
+				e.giveUp(now, i, ReasonForgotten, "the node had confirmed it and now does not know it")
+				e.arm(now, i)
+			}
+			continue
+		case wire.StatusQueued:
+			r.phase = wire.PhaseReceived
+			i.queries = 0
+		case wire.StatusRunning:
+			r.phase = wire.PhaseStarted
+		case wire.StatusDone:
+			r.phase, r.code, r.detail = wire.PhaseProcessed, s.Code, "from the node's answer to a query"
+		}
+		e.take(now, i, r)
+	}
+}
+
+// take applies a report that is known to be about the current attempt. It
+// returns whether the report brought anything new.
+func (e *Engine) take(now Now, i *inst, r report) bool {
+	defer e.arm(now, i)
+	if i.Code != wire.CodeNone || i.State.Settled() {
+		return e.late(now, i, r)
+	}
+	news := e.confirm(now, i, r)
+	switch r.phase {
+	case wire.PhaseReceived:
+		if i.State == StateRetrying {
+			e.run(now, i, Entry{What: WhatStarted, Implied: true, Path: r.path})
+		}
+		if i.StartedAt == 0 && i.State == StateDispatched {
+			i.execAt = now.Mono + receivedCheck
+		}
+		return news
+	case wire.PhaseStarted:
+		return e.started(now, i, r) || news
+	case wire.PhaseProgress:
+		e.started(now, i, r)
+		i.Percent = r.percent
+		e.log(now, i, Entry{What: WhatProgress, Path: r.path, Actor: i.Node, Event: r.event,
+			Detail: fmt.Sprintf("%d %%", r.percent)})
+		return true
+	}
+	e.processed(now, i, r)
+	return true
+}
+
+// confirm enters the received step, told or implied.
+func (e *Engine) confirm(now Now, i *inst, r report) bool {
+	if i.State == StatePending {
+		// It was taken back when the link died, but had arrived after all.
+		e.move(now, i, StateDispatched, Entry{What: WhatDispatched, Implied: true, Path: r.path})
+	}
+	if i.State == StateRetrying && i.RetryAt != 0 {
+		// The attempt that was given up reports after all, before the next one
+		// was sent.
+		i.RetryAt, i.waitAt = 0, 0
+	}
+	e.ground(i)
+	if i.ReceivedAt != 0 {
+		return false
+	}
+	i.ReceivedAt = r.received
+	if i.ReceivedAt == 0 {
+		i.ReceivedAt = now.Wall
+	}
+	e.log(now, i, Entry{What: WhatReceived, Path: r.path, Actor: i.Node, AgentAt: r.received, Event: r.event,
+		DurationMs: (now.Mono - i.sentAt).Milliseconds(),
+		Implied:    r.received == 0 && r.phase != wire.PhaseReceived})
+	return true
+}
+
+// started enters the step to RUNNING, told or implied.
+func (e *Engine) started(now Now, i *inst, r report) bool {
+	if i.StartedAt != 0 && i.State == StateRunning {
+		return false
+	}
+	implied := r.started == 0 && r.phase != wire.PhaseStarted
+	if i.StartedAt = r.started; i.StartedAt == 0 {
+		i.StartedAt = now.Wall
+	}
+	en := Entry{What: WhatStarted, Path: r.path, Actor: i.Node, AgentAt: r.started, Event: r.event, Implied: implied}
+	if r.started != 0 && i.ReceivedAt != 0 {
+		en.DurationMs = max(0, r.started-i.ReceivedAt)
+	}
+	if i.State == StateRunning {
+		e.log(now, i, en)
+	} else {
+		e.run(now, i, en)
+	}
+	i.execAt = now.Mono + i.execLimit(e.cfg)
+	i.queries = 0
+	return true
+}
+
+func (e *Engine) run(now Now, i *inst, en Entry) {
+	if en.Actor == "" {
+		en.Actor = i.Node
+	}
+	e.move(now, i, StateRunning, en)
+	i.execAt = now.Mono + i.execLimit(e.cfg)
+}
+
+// processed enters the agent's result.
+func (e *Engine) processed(now Now, i *inst, r report) {
+	class := r.code.Class()
+	to := StateFailed
+	switch class {
+	case wire.ClassSuccess:
+		to = StateSucceeded
+	case wire.ClassCancelled:
+		to = StateCancelled
+	case wire.ClassUnknown, wire.ClassInvalid:
+		to = StateTimeout
+	}
+	if r.code == wire.CodeExpired {
+		to = StateTimeout
+	}
+	if r.started != 0 || !Allowed(i.State, to) {
+		e.started(now, i, r)
+	}
+	en := Entry{What: WhatProcessed, Path: r.path, Actor: i.Node, AgentAt: r.finished, Event: r.event, Code: r.code, Detail: r.detail}
+	if r.finished != 0 && r.started != 0 {
+		en.DurationMs = max(0, r.finished-r.started)
+	}
+	if !e.move(now, i, to, en) {
+		return
+	}
+	i.Code, i.Detail, i.Payload, i.Path = r.code, r.detail, r.payload, r.path
+	i.FinishedAt, i.SettledAt, i.Percent = r.finished, now.Wall, 0
+	i.Operator, i.Reason = false, ""
+	switch {
+	case to == StateSucceeded:
+		e.effects.Counts.Succeeded++
+		return
+	case to == StateCancelled:
+		i.Reason = ReasonCancelled
+		e.effects.Counts.Cancelled++
+		return
+	}
+	i.Reason = r.code.String()
+	unknown := class == wire.ClassUnknown || class == wire.ClassInvalid
+	if (class == wire.ClassRetryable || unknown && idempotent(i.Intent)) && e.retry(now, i) {
+		return
+	}
+	i.Operator = true
+	if to == StateFailed {
+		e.effects.Counts.Failed++
+	} else {
+		e.effects.Counts.TimedOut++
+	}
+}
+
+// late applies a report about an attempt that has a result, or was given up.
+func (e *Engine) late(now Now, i *inst, r report) bool {
+	if r.phase != wire.PhaseProcessed {
+		if i.State == StateTimeout && i.Code == wire.CodeNone {
+			// A sign of life of something given up: note it, wait for its end.
+			e.log(now, i, Entry{What: WhatProgress, Path: r.path, Actor: i.Node, Event: r.event,
+				Detail: fmt.Sprintf("%s, after the gateway had given it up", r.phase)})
+			return true
+		}
+		return false
+	}
+	if i.Code == r.code {
+		return e.join(now, i, r)
+	}
+	correctable := i.State == StateTimeout && (i.Code == wire.CodeNone || i.Code.Class() == wire.ClassUnknown)
+	if !correctable {
+		e.stale(now, i, Entry{What: WhatRefused, Path: r.path, Actor: i.Node, Code: r.code, Event: r.event,
+			Detail: fmt.Sprintf("a second result, %s, after %s", r.code, i.Code)})
+		return false
+	}
+	e.move(now, i, StateRetrying, Entry{What: WhatRetrying, Implied: true, Path: r.path, Detail: "a late report corrects the timeout"})
+	i.Code = wire.CodeNone
+	e.confirm(now, i, r)
+	e.started(now, i, r)
+	e.processed(now, i, r)
+	return true
+}
+
+// join adds what a second path brings to a result that is known: the payload,
+// the times.
+func (e *Engine) join(now Now, i *inst, r report) bool {
+	if r.path == i.Path && (r.payload == nil || i.Payload != nil) || r.path == PathNarrowband {
+		return false
+	}
+	if i.Payload == nil {
+		i.Payload = r.payload
+	}
+	if i.Detail == "" {
+		i.Detail = r.detail
+	}
+	if r.received != 0 {
+		i.ReceivedAt = r.received
+	}
+	if r.started != 0 {
+		i.StartedAt = r.started
+	}
+	if i.FinishedAt == 0 {
+		i.FinishedAt = r.finished
+	}
+	e.log(now, i, Entry{What: WhatJoined, Path: r.path, Actor: i.Node, AgentAt: r.finished, Code: r.code, Event: r.event,
+		Detail: "the same result by the other path"})
+	return true
+}

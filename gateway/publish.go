@@ -1,0 +1,127 @@
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/apollo-11/apollo11/gateway/engine"
+	"github.com/apollo-11/apollo11/gateway/scada"
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// retainedTasks is how many finished tasks keep their retained status. They are
+// in the broker's memory (about 1 kB each) and are for HMI tools that connect
+// late; the history is in the log.
+const retainedTasks = 5000
+
+// board publishes statuses, node states and alarms. A task or node that changes
+// again before its turn is published once, with its latest state: a slow moment
+// costs intermediate states, never the last one.
+type board struct {
+	topics wire.Topics
+	pub    publisher
+	log    *slog.Logger
+
+	mu     sync.Mutex
+	tasks  map[string]engine.TaskState
+	order  []string
+	nodes  map[string]engine.NodeState
+	alarms []engine.Alarm
+	wake   chan struct{}
+
+	// finished is a ring of task ids with a retained status; run owns it.
+	finished []string
+	next     int
+}
+
+func newBoard(topics wire.Topics, pub publisher, log *slog.Logger) *board {
+	return &board{topics: topics, pub: pub, log: log, tasks: map[string]engine.TaskState{},
+		nodes: map[string]engine.NodeState{}, wake: make(chan struct{}, 1)}
+}
+
+// show takes in what one round changed. It never waits.
+func (b *board) show(e *engine.Effects) {
+	if len(e.Statuses) == 0 && len(e.Nodes) == 0 && len(e.Alarms) == 0 {
+		return
+	}
+	b.mu.Lock()
+	for _, s := range e.Statuses {
+		if _, ok := b.tasks[s.Task.ID]; !ok {
+			b.order = append(b.order, s.Task.ID)
+		}
+		b.tasks[s.Task.ID] = s
+	}
+	for _, n := range e.Nodes {
+		b.nodes[n.Node.ID] = n
+	}
+	b.alarms = append(b.alarms, e.Alarms...)
+	b.mu.Unlock()
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (b *board) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.wake:
+			b.publish()
+		}
+	}
+}
+
+func (b *board) publish() {
+	b.mu.Lock()
+	tasks, order, nodes, alarms := b.tasks, b.order, b.nodes, b.alarms
+	b.tasks, b.order, b.nodes, b.alarms = map[string]engine.TaskState{}, nil, map[string]engine.NodeState{}, nil
+	b.mu.Unlock()
+	for _, a := range alarms {
+		b.post(b.topics.Alarm(), alarmView(a), false)
+	}
+	now := time.Now().UnixMilli()
+	for _, id := range slices.Sorted(maps.Keys(nodes)) {
+		b.post(b.topics.NodeState(id), nodeView(nodes[id], now), true)
+	}
+	for _, id := range order {
+		s := scada.NewStatus(b.topics.Site(), tasks[id].Task, tasks[id].Instructions)
+		b.post(b.topics.TaskStatus(id), s, true)
+		if s.Settled {
+			b.retire(id)
+		}
+	}
+}
+
+// retire lets go of the oldest retained status when a task has finished.
+func (b *board) retire(id string) {
+	if len(b.finished) < retainedTasks {
+		b.finished = append(b.finished, id)
+		return
+	}
+	if old := b.finished[b.next]; old != id {
+		b.send(b.topics.TaskStatus(old), nil, true)
+	}
+	b.finished[b.next] = id
+	b.next = (b.next + 1) % retainedTasks
+}
+
+func (b *board) post(topic string, d scada.Document, retain bool) {
+	payload, err := scada.Marshal(d)
+	if err != nil {
+		b.log.Warn("status not published", "topic", topic, "error", err)
+		return
+	}
+	b.send(topic, payload, retain)
+}
+
+func (b *board) send(topic string, payload []byte, retain bool) {
+	if err := b.pub.Publish(topic, payload, 1, retain); err != nil {
+		b.log.Warn("status not published", "topic", topic, "error", err)
+	}
+}

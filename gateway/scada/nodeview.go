@@ -1,0 +1,72 @@
+package scada
+
+import "github.com/apollo-11/apollo11/gateway/engine"
+
+// Presence is what the gateway knows of an agent's connection at the moment. It
+// is never stored: after a restart every node is unknown until it says hello.
+type Presence struct {
+	State    PresenceState
+	Reason   string // for example last_will, goodbye, silent; may be empty
+	Since    int64  // of the state, Unix ms
+	LastSeen int64  // any message, Unix ms
+	Running  uint32 // instructions, by the last heartbeat
+	Queued   uint32
+}
+
+// PresenceState says whether a node can be reached.
+type PresenceState string
+
+const (
+	PresenceUnknown PresenceState = "unknown" // not heard of since the gateway started
+	PresenceOnline  PresenceState = "online"
+	PresenceSuspect PresenceState = "suspect" // silent for longer than it should be
+	PresenceOffline PresenceState = "offline"
+)
+
+// NodeView is a node: the payload of its state topic, and of the HTTP API.
+type NodeView struct {
+	Node      string            `json:"node"`
+	State     string            `json:"state"`
+	Reason    string            `json:"reason"`
+	Since     string            `json:"since,omitempty"`
+	LastSeen  string            `json:"last_seen,omitempty"`
+	Running   uint32            `json:"running"`
+	Queued    uint32            `json:"queued"`
+	Short     string            `json:"short"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Version   string            `json:"version,omitempty"`
+	Board     string            `json:"board,omitempty"`
+	Workers   uint16            `json:"workers,omitempty"`
+	Intents   []string          `json:"intents,omitempty"`
+	Pins      []string          `json:"pins,omitempty"`
+	FirstSeen string            `json:"first_seen,omitempty"`
+	LastHello string            `json:"last_hello,omitempty"`
+	Updated   string            `json:"updated"`
+}
+
+// NewNodeView joins what is known for good and what is known right now, at now
+// in Unix ms. The zero Presence is unknown.
+func NewNodeView(n engine.Node, p Presence, now int64) NodeView {
+	if p.State == "" {
+		p.State = PresenceUnknown
+	}
+	return NodeView{
+		Node:      n.ID,
+		State:     string(p.State),
+		Reason:    p.Reason,
+		Since:     stamp(p.Since),
+		LastSeen:  stamp(p.LastSeen),
+		Running:   p.Running,
+		Queued:    p.Queued,
+		Short:     n.Short,
+		Labels:    n.Labels,
+		Version:   n.Version,
+		Board:     n.Board,
+		Workers:   n.Workers,
+		Intents:   n.Intents,
+		Pins:      n.Pins,
+		FirstSeen: stamp(n.FirstSeen),
+		LastHello: stamp(n.LastHello),
+		Updated:   stamp(now),
+	}
+}

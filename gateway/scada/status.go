@@ -1,0 +1,242 @@
+package scada
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/apollo-11/apollo11/gateway/engine"
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// MaxStatusNodes bounds the nodes listed in one Status. Those that need
+// attention come first; Counts covers all.
+const MaxStatusNodes = 32
+
+// Status is the payload of apollo/<site>/task/<id>/status. Fields without
+// omitempty are always there: a display that binds to a key must not go on
+// showing an old value because the key is absent.
+type Status struct {
+	TaskID      string         `json:"task_id"`
+	Intent      string         `json:"intent"`
+	State       string         `json:"state"`
+	Settled     bool           `json:"settled"` // nothing more happens by itself
+	Reason      string         `json:"reason"`
+	Code        string         `json:"code"`
+	Detail      string         `json:"detail"`
+	Node        string         `json:"node"` // empty when there are several
+	Instruction string         `json:"instruction,omitempty"`
+	Attempt     uint8          `json:"attempt"`
+	Percent     uint8          `json:"percent"`
+	Path        string         `json:"path"`
+	Result      map[string]any `json:"result,omitempty"`
+	ResultError string         `json:"result_error,omitempty"`
+	Operator    bool           `json:"operator"` // waits for an operator
+	Created     string         `json:"created"`
+	Updated     string         `json:"updated"`
+	TraceID     string         `json:"trace_id"`
+	// For several nodes only.
+	Count  int            `json:"count,omitempty"`
+	Counts map[string]int `json:"counts,omitempty"`
+	Nodes  []NodeStatus   `json:"nodes,omitempty"`
+}
+
+// NodeStatus is the part of a Status that concerns one node.
+type NodeStatus struct {
+	Node   string `json:"node"`
+	State  string `json:"state"`
+	Reason string `json:"reason"`
+	Code   string `json:"code"`
+}
+
+// NewStatus sums up a task from all of its instructions.
+func NewStatus(site string, t engine.Task, ins []engine.Instruction) Status {
+	s := Status{
+		TaskID:  t.ID,
+		Intent:  t.Spec.Intent,
+		State:   Overall(ins).String(),
+		Settled: settled(ins),
+		Created: stamp(t.Created),
+		Updated: stamp(updated(t, ins)),
+		TraceID: traceText(t.Trace),
+	}
+	if len(ins) == 1 {
+		s.one(site, ins[0])
+		return s
+	}
+	s.Count, s.Counts = len(ins), counts(ins)
+	order := slices.Clone(ins)
+	slices.SortStableFunc(order, func(a, b engine.Instruction) int {
+		return cmp.Or(cmp.Compare(attention(a.State), attention(b.State)), cmp.Compare(a.Node, b.Node))
+	})
+	for i, in := range order {
+		s.Operator = s.Operator || in.Operator
+		if in.Code.Class() == wire.ClassUnknown {
+			s.Code = wire.CodeUnknown.String() // whatever the state says, one outcome is not known
+		}
+		if i < MaxStatusNodes {
+			s.Nodes = append(s.Nodes, NodeStatus{in.Node, in.State.String(), in.Reason, codeText(in.Code)})
+		}
+	}
+	return s
+}
+
+// one fills in what only a task on a single node has.
+func (s *Status) one(site string, in engine.Instruction) {
+	s.Reason, s.Code, s.Detail = in.Reason, codeText(in.Code), in.Detail
+	s.Node, s.Attempt, s.Percent = in.Node, in.Attempt, in.Percent
+	s.Instruction = wire.Key{Site: site, Millis: in.Created, Seq: in.Seq}.String()
+	s.Path, s.Operator = pathText(in), in.Operator
+	s.Result, s.ResultError = result(in.Payload)
+}
+
+// attention orders states by how much they need somebody's eye.
+func attention(s engine.State) int {
+	switch s {
+	case engine.StateFailed:
+		return 0
+	case engine.StateTimeout:
+		return 1
+	case engine.StateRetrying:
+		return 2
+	case engine.StateCancelled:
+		return 3
+	case engine.StateRunning:
+		return 4
+	case engine.StateDispatched:
+		return 5
+	case engine.StatePending:
+		return 6
+	}
+	return 7
+}
+
+// Overall is the state of a task. While something is under way it is RUNNING if
+// anything runs or has ended, else RETRYING, DISPATCHED or PENDING, the first
+// that occurs; afterwards the worst end: FAILED, TIMEOUT, CANCELLED, SUCCEEDED.
+// Without instructions it is PENDING.
+func Overall(ins []engine.Instruction) engine.State {
+	var has [engine.StateTimeout + 1]bool
+	open, ended := false, false
+	for _, in := range ins {
+		if in.State <= engine.StateTimeout {
+			has[in.State] = true
+		}
+		open = open || !in.State.Settled()
+		ended = ended || in.State.Settled()
+	}
+	if !open && ended {
+		for _, s := range []engine.State{engine.StateFailed, engine.StateTimeout, engine.StateCancelled} {
+			if has[s] {
+				return s
+			}
+		}
+		return engine.StateSucceeded
+	}
+	switch {
+	case has[engine.StateRunning], ended:
+		return engine.StateRunning
+	case has[engine.StateRetrying]:
+		return engine.StateRetrying
+	case has[engine.StateDispatched]:
+		return engine.StateDispatched
+	}
+	return engine.StatePending
+}
+
+func settled(ins []engine.Instruction) bool {
+	for _, in := range ins {
+		if !in.State.Settled() {
+			return false
+		}
+	}
+	return len(ins) > 0
+}
+
+func counts(ins []engine.Instruction) map[string]int {
+	m := make(map[string]int)
+	for _, in := range ins {
+		m[in.State.String()]++
+	}
+	return m
+}
+
+func updated(t engine.Task, ins []engine.Instruction) int64 {
+	last := t.Created
+	for _, in := range ins {
+		last = max(last, in.Updated)
+	}
+	return last
+}
+
+// Alarm is the payload of apollo/<site>/alarm.
+type Alarm struct {
+	Alarm       string        `json:"alarm"` // what kind, a short word
+	State       AlarmState    `json:"state"`
+	Severity    AlarmSeverity `json:"severity"`
+	Node        string        `json:"node"`
+	TaskID      string        `json:"task_id"`
+	Instruction string        `json:"instruction,omitempty"`
+	Detail      string        `json:"detail"` // a sentence: what, where, what to do
+	Raised      string        `json:"raised"`
+	Updated     string        `json:"updated"`
+	TraceID     string        `json:"trace_id,omitempty"`
+}
+
+// AlarmState says whether an alarm stands.
+type AlarmState string
+
+const (
+	AlarmRaised  AlarmState = "raised"
+	AlarmCleared AlarmState = "cleared"
+)
+
+// AlarmSeverity says how soon somebody must act.
+type AlarmSeverity string
+
+const (
+	SeverityWarning  AlarmSeverity = "warning"  // look at it today
+	SeverityCritical AlarmSeverity = "critical" // look at it now
+)
+
+// At sets an alarm's times, Unix ms: when it was raised, and its last change.
+func (a Alarm) At(raised, updated int64) Alarm {
+	a.Raised, a.Updated = stamp(raised), stamp(updated)
+	return a
+}
+
+// Reply is the payload of apollo/<site>/reply/<client> and the body of an HTTP
+// answer to a submission.
+type Reply struct {
+	OK          bool      `json:"ok"`
+	TaskID      string    `json:"task_id,omitempty"`
+	State       string    `json:"state,omitempty"`
+	TraceID     string    `json:"trace_id,omitempty"`
+	StatusTopic string    `json:"status_topic,omitempty"`
+	Error       *Error    `json:"error,omitempty"`
+	More        []*Error  `json:"more,omitempty"`
+	Warnings    []Warning `json:"warnings,omitempty"`
+}
+
+// Accepted answers a task that is on disk. ins may be empty right after the
+// submission.
+func Accepted(topics wire.Topics, t engine.Task, ins []engine.Instruction, warnings []Warning) Reply {
+	return Reply{
+		OK:          true,
+		TaskID:      t.ID,
+		State:       Overall(ins).String(),
+		TraceID:     traceText(t.Trace),
+		StatusTopic: topics.TaskStatus(t.ID),
+		Warnings:    warnings,
+	}
+}
+
+// Refused answers a task that was not taken. Any error but an *Error is a fault
+// of the gateway.
+func Refused(err error) Reply {
+	var fault *Error
+	if !errors.As(err, &fault) {
+		fault = &Error{Code: CodeInternal, Problem: err.Error(), Hint: "see the gateway's log"}
+	}
+	return Reply{TaskID: fault.TaskID, Error: fault, More: fault.More}
+}

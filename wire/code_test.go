@@ -1,0 +1,103 @@
+package wire_test
+
+import (
+	"fmt"
+	"regexp"
+	"testing"
+
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// allCodes are all codes that this version knows.
+func allCodes() []wire.Code {
+	var out []wire.Code
+	for n := range 256 {
+		if c := wire.Code(n); c.Class() != wire.ClassInvalid {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func TestCodesAreCompleteAndUnique(t *testing.T) {
+	classes := map[wire.Class][]wire.Code{
+		wire.ClassProgress:  {wire.CodeNone, wire.CodeReceived, wire.CodeStarted},
+		wire.ClassSuccess:   {wire.CodeOK},
+		wire.ClassCancelled: {wire.CodeCancelled},
+		wire.ClassUnknown:   {wire.CodeUnknown, wire.CodeInterrupted},
+		wire.ClassRefused: {wire.CodeUnknownIntent, wire.CodeBadArgs, wire.CodeExpired, wire.CodeNoSuchPin,
+			wire.CodeNotPermitted, wire.CodeStaleToken, wire.CodeUnsupported},
+		wire.ClassRetryable: {wire.CodeTimeout, wire.CodeDependency, wire.CodeResources, wire.CodeBusy, wire.CodeIO},
+		wire.ClassPermanent: {wire.CodeFailed, wire.CodeInternal},
+	}
+	class := map[wire.Code]wire.Class{}
+	for k, cs := range classes {
+		for _, c := range cs {
+			class[c] = k
+		}
+	}
+	names := map[string]bool{}
+	form := regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
+	for n := range 256 {
+		c := wire.Code(n)
+		want, known := class[c]
+		if !known {
+			if c.Class() != wire.ClassInvalid || c.String() != fmt.Sprintf("code_%d", n) || c.Final() {
+				t.Errorf("%d: %s, class %d, final %v", n, c, c.Class(), c.Final())
+			}
+			continue
+		}
+		if c.Class() != want || c.Final() != (want != wire.ClassProgress) {
+			t.Errorf("%s: class %d, want %d; final %v", c, c.Class(), want, c.Final())
+		}
+		if names[c.String()] || !form.MatchString(c.String()) {
+			t.Errorf("%d has the name %q", n, c)
+		}
+		names[c.String()] = true
+	}
+	if len(names) != len(class) {
+		t.Errorf("%d names for %d codes", len(names), len(class))
+	}
+}
+
+// C14: neither an unknown outcome nor a code of a newer agent counts as success
+// or failure.
+func TestC14_UnknownIsNotSuccessOrFailure(t *testing.T) {
+	for n := range 256 {
+		c := wire.Code(n)
+		if k := c.Class(); k == wire.ClassSuccess && c != wire.CodeOK {
+			t.Errorf("%s is a success", c)
+		}
+	}
+	for _, c := range []wire.Code{wire.CodeUnknown, wire.CodeInterrupted} {
+		if c.Class() != wire.ClassUnknown || !c.Final() {
+			t.Errorf("%s: class %d, final %v", c, c.Class(), c.Final())
+		}
+	}
+}
+
+func TestPhaseNames(t *testing.T) {
+	want := []string{"phase_0", "received", "started", "progress", "processed", "phase_5"}
+	for n, s := range want {
+		if got := wire.Phase(n).String(); got != s {
+			t.Errorf("phase %d is %q, want %q", n, got, s)
+		}
+	}
+}
+
+func TestPriorityNames(t *testing.T) {
+	for _, p := range []wire.Priority{wire.PriorityHigh, wire.PriorityNormal, wire.PriorityLow} {
+		got, err := wire.ParsePriority(p.String())
+		if err != nil || got != p {
+			t.Errorf("%s was read as %d, %v", p, got, err)
+		}
+	}
+	if p, err := wire.ParsePriority(""); err != nil || p != wire.PriorityNormal || wire.Priority(0).String() != "normal" {
+		t.Errorf("an absent priority is %s, %v", p, err)
+	}
+	for _, s := range []string{"High", "urgent", "1", " high", "\x00"} {
+		if p, err := wire.ParsePriority(s); err == nil {
+			t.Errorf("%q was read as %s", s, p)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Compact frames go over the narrowband path, where every byte is dear. They are
+// not CBOR: a fixed layout is four bytes shorter and has one spelling.
+//
+//	byte 0     high nibble: version (1), low nibble: kind (1 ack, 2 query, 3 cancel)
+//	1..5 bytes instruction sequence, base-128 little end first (uvarint, shortest form)
+//	1 byte     attempt, from 1 (ack and cancel)
+//	1 byte     result code (ack)
+//
+// An ack is 4 to 8 bytes. Four more are kept free for a truncated MAC: 12 bytes
+// fit a Sigfox uplink, and 11 (LoRaWAN US915 DR0) hold every sequence below 2^28.
+const (
+	compactVersion = 1
+
+	compactAck    = 1
+	compactQuery  = 2
+	compactCancel = 3
+
+	// MaxCompactBytes is the most that any compact frame may be, MAC included.
+	MaxCompactBytes = 12
+)
+
+// CompactAck says what became of one attempt, without business data.
+type CompactAck struct {
+	Seq     uint64
+	Attempt uint8
+	Code    Code
+}
+
+// CompactQuery asks what became of an instruction. The answer is a CompactAck.
+type CompactQuery struct{ Seq uint64 }
+
+// CompactCancel asks the agent to stop an attempt.
+type CompactCancel struct {
+	Seq     uint64
+	Attempt uint8
+}
+
+func compactHead(kind byte, seq uint64) ([]byte, error) {
+	if seq == 0 || seq > MaxCompactSeq {
+		return nil, fmt.Errorf("instruction sequence %d does not fit a compact frame (1 to %d)", seq, uint64(MaxCompactSeq))
+	}
+	b := make([]byte, 1, MaxCompactBytes)
+	b[0] = compactVersion<<4 | kind
+	return binary.AppendUvarint(b, seq), nil
+}
+
+func compactAttempt(what string, seq uint64, attempt uint8) error {
+	if attempt == 0 {
+		return fmt.Errorf("compact %s of instruction %d: attempt 0, they count from 1", what, seq)
+	}
+	return nil
+}
+
+// Encode returns the frame. It errs when the sequence or the attempt is out of
+// range or the code is unknown.
+func (a CompactAck) Encode() ([]byte, error) {
+	if a.Code.Class() == ClassInvalid || a.Code == CodeNone {
+		return nil, fmt.Errorf("compact ack of instruction %d: %v is not a code to send", a.Seq, a.Code)
+	}
+	if err := compactAttempt("ack", a.Seq, a.Attempt); err != nil {
+		return nil, err
+	}
+	b, err := compactHead(compactAck, a.Seq)
+	if err != nil {
+		return nil, err
+	}
+	return append(b, a.Attempt, byte(a.Code)), nil
+}
+
+// Encode returns the frame. It errs when the sequence is out of range.
+func (q CompactQuery) Encode() ([]byte, error) { return compactHead(compactQuery, q.Seq) }
+
+// Encode returns the frame. It errs when the sequence or the attempt is out of
+// range.
+func (c CompactCancel) Encode() ([]byte, error) {
+	if err := compactAttempt("cancel", c.Seq, c.Attempt); err != nil {
+		return nil, err
+	}
+	b, err := compactHead(compactCancel, c.Seq)
+	if err != nil {
+		return nil, err
+	}
+	return append(b, c.Attempt), nil
+}
+
+// DecodeCompact reads any compact frame: the result is a CompactAck, a
+// CompactQuery or a CompactCancel. A frame of another version, of another
+// length or with a sequence in a longer form than needed is an error.
+func DecodeCompact(b []byte) (any, error) {
+	if len(b) < 2 {
+		return nil, fmt.Errorf("compact frame of %d bytes is too short", len(b))
+	}
+	if len(b) > MaxCompactBytes {
+		return nil, fmt.Errorf("compact frame of %d bytes is longer than %d", len(b), MaxCompactBytes)
+	}
+	if v := b[0] >> 4; v != compactVersion {
+		return nil, fmt.Errorf("compact frame has version %d, this program reads version %d", v, compactVersion)
+	}
+	seq, n := binary.Uvarint(b[1:])
+	if n <= 0 || seq == 0 || seq > MaxCompactSeq {
+		return nil, fmt.Errorf("compact frame %x: the sequence is missing or out of range", b)
+	}
+	if n > 1 && b[n] == 0 {
+		return nil, fmt.Errorf("compact frame %x: the sequence is not in its shortest form", b)
+	}
+	rest := b[1+n:]
+	wrong := func(want int) error {
+		return fmt.Errorf("compact frame %x has %d bytes after the sequence, want %d", b, len(rest), want)
+	}
+	switch b[0] & 0x0f {
+	case compactAck:
+		if len(rest) != 2 {
+			return nil, wrong(2)
+		}
+		a := CompactAck{Seq: seq, Attempt: rest[0], Code: Code(rest[1])}
+		// A code that only a newer agent knows is passed on: the gateway shows it
+		// as an unknown outcome.
+		if a.Code == CodeNone {
+			return nil, fmt.Errorf("compact ack of instruction %d carries no code", seq)
+		}
+		if err := compactAttempt("ack", seq, a.Attempt); err != nil {
+			return nil, err
+		}
+		return a, nil
+	case compactQuery:
+		if len(rest) != 0 {
+			return nil, wrong(0)
+		}
+		return CompactQuery{Seq: seq}, nil
+	case compactCancel:
+		if len(rest) != 1 {
+			return nil, wrong(1)
+		}
+		if err := compactAttempt("cancel", seq, rest[0]); err != nil {
+			return nil, err
+		}
+		return CompactCancel{Seq: seq, Attempt: rest[0]}, nil
+	}
+	return nil, fmt.Errorf("compact frame %x has the unknown kind %d", b, b[0]&0x0f)
+}
