@@ -43,10 +43,14 @@ func New(cfg Config, h Handler, log *slog.Logger) (*Broker, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("broker configuration: %w", err)
 	}
+	names, err := newTopics(cfg.Site)
+	if err != nil {
+		return nil, fmt.Errorf("broker configuration: %w", err)
+	}
 	b := &Broker{
 		cfg:      cfg,
 		limits:   cfg.Limits,
-		topics:   newTopics(cfg.Site),
+		topics:   names,
 		handler:  h,
 		log:      log,
 		audit:    newAuditLog(log),

@@ -185,8 +185,8 @@ func checkClientID(id string) error {
 		return refuse(packets.ErrClientIdentifierNotValid, "client id has %d bytes, the limit is %d", len(id), maxClientID)
 	case id == mqtt.InlineClientId:
 		return refuse(packets.ErrClientIdentifierNotValid, "client id %q is the broker's own, choose another", id)
-	case !utf8.ValidString(id) || strings.ContainsAny(id, "+#") || strings.ContainsFunc(id, unicode.IsControl):
-		return refuse(packets.ErrClientIdentifierNotValid, "client id must not contain '+', '#' or control characters")
+	case !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl):
+		return refuse(packets.ErrClientIdentifierNotValid, "client id must not contain control characters")
 	}
 	return nil
 }
@@ -205,8 +205,10 @@ func (b *Broker) identify(id, name string, password []byte, c *conn) (Role, stri
 		return 0, "", refuse(packets.ErrClientIdentifierNotValid, "the narrowband listener takes client ids %s<short id> only", narrowbandPrefix)
 	case c.listener != narrowbandListener && role == NarrowbandAgent:
 		return 0, "", refuse(packets.ErrClientIdentifierNotValid, "client ids %s... belong to the narrowband listener", narrowbandPrefix)
-	case role != Operator && !validName(node):
-		return 0, "", refuse(packets.ErrClientIdentifierNotValid, "client id %q does not end in a node name", id)
+	case role != Operator:
+		if err := checkNode(role, node); err != nil {
+			return 0, "", refuse(packets.ErrClientIdentifierNotValid, "client id %q does not end in a node name: %s", short(id), err)
+		}
 	}
 	if b.cfg.Users == nil {
 		if !b.cfg.AllowAnonymous && !loopback(c.RemoteAddr().String()) {

@@ -10,7 +10,7 @@ import (
 // everything is one topic of each kind.
 var everything = []string{
 	"apollo/default/cmd/pump-1", "apollo/default/cmd/pump-2", "apollo/default/evt/pump-1",
-	"d/p1", "d/p2", "n/p1", "$SYS/broker/clients", "$apollo/x",
+	"d/p00001", "d/p00002", "n/p00001", "$SYS/broker/clients", "$apollo/x",
 	"apollo/default/task/t1/status", "apollo/default/task/t1/other", "apollo/default/task/a/b/status",
 	"apollo/default/node/pump-1/state", "apollo/default/alarm",
 	"apollo/default/reply/hmi", "apollo/default/reply/other", "apollo/north/task/t1/status",
@@ -48,10 +48,10 @@ func TestB19_SubscriptionsDeliverWhatTheRoleMayRead(t *testing.T) {
 		{"agent/pump-1", "mqtt", "apollo/+/cmd/+", []string{"apollo/default/cmd/pump-1"}},
 		{"agent/pump-1", "mqtt", "apollo/default/cmd/pump-2", nil},
 		{"agent/pump-1", "mqtt", "apollo/default/alarm", nil},
-		{"agent/pump-1", "mqtt", "d/p1", nil},
-		{"nb/p1", "narrowband", "#", []string{"d/p1"}},
-		{"nb/p1", "narrowband", "d/p2", nil},
-		{"nb/p1", "narrowband", "apollo/default/cmd/p1", nil},
+		{"agent/pump-1", "mqtt", "d/p00001", nil},
+		{"nb/p00001", "narrowband", "#", []string{"d/p00001"}},
+		{"nb/p00001", "narrowband", "d/p00002", nil},
+		{"nb/p00001", "narrowband", "apollo/default/cmd/p00001", nil},
 	}
 	for _, version := range []byte{4, 5} {
 		for _, tc := range cases {

@@ -28,7 +28,7 @@ func site(t *testing.T) *broker.Users {
   - {name: hmi, password_bcrypt: %q, role: operator}
   - {name: ops, password_bcrypt: %q, role: operator}
   - {name: pump, password_bcrypt: %q, role: agent, node: pump-1}
-  - {name: pump-nb, password_bcrypt: %q, role: narrowband, node: p1}
+  - {name: pump-nb, password_bcrypt: %q, role: narrowband, node: p00001}
 `, hashed(t, "a"), hashed(t, "b"), hashed(t, "c"), hashed(t, "d"))))
 	if err != nil {
 		t.Fatal(err)
@@ -56,9 +56,9 @@ func TestF4_UsersFileDecidesWhoMayConnect(t *testing.T) {
 		{"mqtt", connect{id: "agent/pump-1", user: "hmi", pass: "a"}, 5},
 		{"mqtt", connect{id: "x", user: "pump", pass: "c"}, 5},
 		{"mqtt", connect{id: "x", user: "pump-nb", pass: "d"}, 5},
-		{"narrowband", connect{id: "nb/p1", user: "pump-nb", pass: "d"}, 0},
-		{"narrowband", connect{id: "nb/p2", user: "pump-nb", pass: "d"}, 5},
-		{"narrowband", connect{id: "nb/p1", user: "pump", pass: "c"}, 5},
+		{"narrowband", connect{id: "nb/p00001", user: "pump-nb", pass: "d"}, 0},
+		{"narrowband", connect{id: "nb/p00002", user: "pump-nb", pass: "d"}, 5},
+		{"narrowband", connect{id: "nb/p00001", user: "pump", pass: "c"}, 5},
 		{"narrowband", connect{id: "x", user: "hmi", pass: "a"}, 2},
 	}
 	for _, tc := range cases {
