@@ -53,7 +53,7 @@ func New(cfg Config, h Handler, log *slog.Logger) (*Broker, error) {
 		topics:   names,
 		handler:  h,
 		log:      log,
-		audit:    newAuditLog(log),
+		audit:    newAuditLog(log, logRate, logBurst),
 		stats:    new(stats),
 		registry: newRegistry(),
 		addrs:    make(map[string]net.Addr),
@@ -130,6 +130,7 @@ func (b *Broker) Run(ctx context.Context) error {
 		return err
 	}
 	if err := b.server.Serve(); err != nil { // no listeners: starts housekeeping
+		b.shutdown(doors)
 		return fmt.Errorf("broker: %w", err)
 	}
 	for _, w := range b.Warnings() {

@@ -134,6 +134,10 @@ func (b *Broker) judge(cl *mqtt.Client, c *conn, pk packets.Packet) (*peer, erro
 		return nil, err
 	}
 	props := pk.Properties
+	if props.AuthenticationMethod != "" {
+		return nil, refuse(packets.ErrBadAuthenticationMethod, "authentication method %q is not supported, use user name and password",
+			short(props.AuthenticationMethod))
+	}
 	p := &peer{
 		conn:     c,
 		rights:   newRights(&b.topics, role, cl.ID, node),
@@ -142,6 +146,7 @@ func (b *Broker) judge(cl *mqtt.Client, c *conn, pk packets.Packet) (*peer, erro
 		node:     node,
 		path:     Primary,
 		version:  pk.ProtocolVersion,
+		audit:    newAuditLog(b.log, peerRate, peerBurst),
 		ended:    make(chan struct{}),
 	}
 	if role == NarrowbandAgent {
@@ -251,7 +256,9 @@ func (b *Broker) keepalive(cl *mqtt.Client, role Role, pk packets.Packet) error 
 	return nil
 }
 
-// takeWill accepts an agent's will on its own event topic and nothing else.
+// takeWill accepts an agent's will on its own event topic and nothing else. It
+// is delivered at once when the connection is lost; a delay that an MQTT 5
+// client asks for is not kept, because a lost node must be known at once.
 func (p *peer) takeWill(w *will) error {
 	switch {
 	case w == nil:

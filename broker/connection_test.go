@@ -318,6 +318,36 @@ func TestStockClientsAreLetIn(t *testing.T) {
 	}
 }
 
+// B10: a topic that is no text ends the connection, and the log says why.
+func TestB10_MalformedPacketIsNamedInTheLog(t *testing.T) {
+	g := accepting()
+	b := serve(t, g)
+	c := start(t, b.Addr("mqtt"), connect{id: "agent/pump-1"})
+	c.write([]byte{packets.Publish << 4, 4, 0, 2, 0xff, 0xfe})
+	c.wantClosed()
+	eventually(t, "presence", func() bool { return len(g.present()) == 2 })
+	if p := g.present()[1]; p.Cause != broker.Refused {
+		t.Errorf("presence %+v", p)
+	}
+	if !b.log.contains("malformed packet") {
+		t.Error("the log does not name it")
+	}
+}
+
+// Enhanced authentication is refused, not ignored.
+func TestAuthenticationMethodsAreRefused(t *testing.T) {
+	b := serve(t, accepting())
+	c := open(t, b.Addr("mqtt"), connect{id: "hmi", version: 5, props: packets.Properties{AuthenticationMethod: "SCRAM-SHA-1"}})
+	if ack := c.want(packets.Connack); ack.ReasonCode != 0x8c {
+		t.Errorf("got %s, want code 0x8c", describe(ack))
+	}
+	c = start(t, b.Addr("mqtt"), connect{id: "hmi", version: 5})
+	c.write([]byte{packets.Auth << 4, 2, 0x18, 0})
+	if got := c.wantClosed(); len(got) != 1 || got[0].FixedHeader.Type != packets.Disconnect || got[0].ReasonCode != 0x82 {
+		t.Errorf("got %v, want a DISCONNECT 0x82", got)
+	}
+}
+
 // An MQTT version that is not spoken is refused with the code for that.
 func TestOldProtocolVersionIsRefused(t *testing.T) {
 	b := serve(t, accepting())

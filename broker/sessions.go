@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -143,12 +144,18 @@ func (b *Broker) claim(p *peer) error {
 }
 
 // ended runs when nothing of a connection runs any more except late verdicts.
-func (b *Broker) ended(c *conn, panicked bool) {
+func (b *Broker) ended(c *conn, panicked bool, err error) {
 	p := c.peer
 	if p == nil {
 		return
 	}
 	cause := c.causeNow()
+	var fault packets.Code
+	if cause == Lost && (panicked || errors.As(err, &fault) && fault.Code >= packets.ErrUnspecifiedError.Code) {
+		cause = Refused // malformed bytes, which the protocol engine ends without a word
+		p.audit.warn("client disconnected", "client", short(p.clientID), "user", short(p.username),
+			"remote", c.RemoteAddr().String(), "reason", "malformed packet", "err", err)
+	}
 	if cause == Slow {
 		b.stats.slowClosed.Add(1)
 		b.audit.warn("connection closed: peer does not read what is sent to it",
