@@ -88,7 +88,11 @@ func (k *intake) Uplink(u broker.Uplink) {
 		if u.Path == broker.Narrowband {
 			from, kind = u.Short, "compact"
 		}
-		in = &engine.Garbage{Kind: kind, From: from, Reason: err.Error(), Raw: u.Payload}
+		g := &engine.Garbage{Kind: kind, From: from, Reason: err.Error(), Raw: u.Payload}
+		if n, ok := wire.EventNumber(u.Payload); ok && u.Path == broker.Primary {
+			g.Event = n
+		}
+		in = g
 	}
 	if err := k.put(in); err != nil && !errors.Is(err, context.Canceled) {
 		k.m.uplinkDropped.Inc() // the agent sends it again

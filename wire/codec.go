@@ -169,6 +169,21 @@ func DecodeUplink(b []byte) (Message, error) {
 	})
 }
 
+// EventNumber returns the number of an event that cannot be read otherwise, for
+// example because a newer agent put something into it that this program does
+// not know. Such an event must be taken in as unreadable, or its agent would
+// send it for ever.
+func EventNumber(b []byte) (uint64, bool) {
+	var head struct {
+		K      Kind   `cbor:"0,keyasint"`
+		Number uint64 `cbor:"1,keyasint"`
+	}
+	if len(b) == 0 || len(b) > MaxMessageBytes || b[0]>>5 != 5 || decMode.Unmarshal(b, &head) != nil {
+		return 0, false
+	}
+	return head.Number, head.K == KindEvent && head.Number != 0
+}
+
 func decode(b []byte, make func(Kind) Message) (Message, error) {
 	if len(b) > MaxMessageBytes {
 		return nil, fmt.Errorf("message of %d bytes, the limit is %d", len(b), MaxMessageBytes)

@@ -53,6 +53,9 @@ type Garbage struct {
 	From   string
 	Reason string
 	Raw    []byte
+	// Event is the number of an event that cannot be read, 0 for anything else:
+	// its place in the order is taken, so that those behind it can come.
+	Event uint64
 }
 
 // NodeGone says that the connection of a node ended. Session is that of its

@@ -24,25 +24,32 @@ type report struct {
 	path                        Path
 }
 
-// event takes in the next event of a node. Only the number after the last one is
-// taken; a lower one was taken before, a higher one means that something is
-// missing (B7).
-func (e *Engine) event(now Now, n *node, m *wire.Event) {
+// inOrder takes the number of an event: only the one after the last is taken; a
+// lower one was taken before, a higher one means that something is missing (B7).
+func (e *Engine) inOrder(n *node, number uint64) bool {
 	e.effects.Counts.Events++
 	e.owe(n)
-	if m.Number <= n.cursor.Last {
+	if number <= n.cursor.Last {
 		e.effects.Counts.DuplicateEvents++
-		return
+		return false
 	}
-	if m.Number > n.cursor.Last+1 {
+	if number > n.cursor.Last+1 {
 		e.effects.Counts.EventGaps++
 		n.gap = true
-		return
+		return false
 	}
-	n.cursor.Last = m.Number
+	n.cursor.Last = number
 	if !n.moved {
 		n.moved = true
 		e.moved = append(e.moved, n)
+	}
+	return true
+}
+
+// event takes in the next event of a node.
+func (e *Engine) event(now Now, n *node, m *wire.Event) {
+	if !e.inOrder(n, m.Number) {
+		return
 	}
 	i := e.reported(now, n, m.Seq, m.Token, wire.EventID(n.ID, m.Number))
 	if i == nil {

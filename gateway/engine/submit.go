@@ -203,6 +203,13 @@ func (e *Engine) accept(in *Submit, t *task, existing bool, warnings []string) {
 
 // garbage keeps what could not be read.
 func (e *Engine) garbage(now Now, in *Garbage) {
+	if in.Event != 0 {
+		n := e.nodes[in.From]
+		if n == nil || !n.online || !e.inOrder(n, in.Event) {
+			return
+		}
+		e.alarm(now, "unreadable_event", n.ID, in.Reason)
+	}
 	raw := in.Raw[:min(len(in.Raw), MaxDeadLetterBytes)]
 	e.newDead = append(e.newDead, DeadLetter{Number: e.counters.NextDead, At: now.Wall, Kind: in.Kind,
 		From: in.From, Reason: in.Reason, Raw: slices.Clone(raw)})
