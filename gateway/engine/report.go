@@ -154,7 +154,7 @@ func (e *Engine) take(now Now, i *inst, r report) bool {
 	if e.stopped(now, i, r) {
 		return true
 	}
-	if i.Code != wire.CodeNone || i.State.Settled() {
+	if i.Code != wire.CodeNone || i.State.Settled() || i.waiting() && r.phase != wire.PhaseProcessed {
 		return e.late(now, i, r)
 	}
 	news := e.confirm(now, i, r)
@@ -202,10 +202,11 @@ func (e *Engine) confirm(now Now, i *inst, r report) bool {
 		// It was taken back when the link died, but had arrived after all.
 		e.move(now, i, StateDispatched, Entry{What: WhatDispatched, Implied: true, Path: r.path})
 	}
-	if i.State == StateRetrying && i.RetryAt != 0 {
-		// The attempt that was given up reports after all, before the next one
-		// was sent.
+	if i.waiting() {
+		// The attempt that was given up has ended after all, before the next one
+		// was made.
 		i.RetryAt, i.waitAt = 0, 0
+		i.Retries--
 	}
 	e.ground(i)
 	e.dequeue(i)
@@ -324,8 +325,9 @@ func (e *Engine) processed(now Now, i *inst, r report) {
 // late applies a report about an attempt that has a result, or was given up.
 func (e *Engine) late(now Now, i *inst, r report) bool {
 	if r.phase != wire.PhaseProcessed {
-		if i.State == StateTimeout && i.Code == wire.CodeNone && i.revived(now, r) {
-			// A sign of life of something given up: note it, wait for its end.
+		if (i.State == StateTimeout || i.waiting()) && i.Code == wire.CodeNone && i.revived(now, r) {
+			// A sign of life of something given up: note it, wait for its end. It
+			// does not take back a retry, for it may have been told to stop.
 			e.log(now, i, Entry{What: WhatProgress, Path: r.path, Actor: i.Node, Event: r.event,
 				Detail: fmt.Sprintf("%s, after the gateway had given it up", r.phase)})
 			return true
