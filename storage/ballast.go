@@ -80,9 +80,8 @@ func (b *ballast) ensure(minFree uint64) (bool, error) {
 // that compresses or keeps holes.
 func (b *ballast) write() error {
 	noise := make([]byte, min(b.size, 1<<20))
-	r := rand.New(rand.NewPCG(1, 2))
-	for i := range noise {
-		noise[i] = byte(r.Uint32())
+	if _, err := rand.NewChaCha8([32]byte{}).Read(noise); err != nil {
+		return fmt.Errorf("make noise for the reserve: %w", err)
 	}
 	f, err := b.fs.Create(b.path, vfs.WriteCategoryUnspecified)
 	if err != nil {

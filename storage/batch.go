@@ -17,7 +17,7 @@ const (
 	// of 4 GiB and fit a small box's memory several times.
 	MaxBatchBytes = 4 << 20
 	// GoodBatchBytes is where a caller that gathers many records should stop and
-	// apply: a batch of half a memtable (512 KiB) takes a slower way through the
+	// apply: a batch of half a memtable (2 MiB by default) takes a slower way through the
 	// engine, and beyond 64 KiB sharing an fsync gains nothing more.
 	GoodBatchBytes = 64 << 10
 )

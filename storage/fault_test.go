@@ -156,8 +156,7 @@ func TestG1_FullDiskGivesUpTheReserve(t *testing.T) {
 	disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 1 << 30, TotalBytes: 1 << 40})
 	const ballast = "/s/BALLAST"
 	there := func() bool { _, err := disk.Stat(ballast); return err == nil }
-	var faulty *faults
-	faulty = newFaults(disk, func(op errorfs.Op) error {
+	faulty := newFaults(disk, func(op errorfs.Op) error {
 		write := op.Kind == errorfs.OpFileWrite || op.Kind == errorfs.OpCreate || op.Kind == errorfs.OpReuseForWrite
 		if write && strings.Contains(op.Path, "/db/") && there() {
 			return syscall.ENOSPC
@@ -287,7 +286,7 @@ func TestSidecarFaultIsCountedNotFatal(t *testing.T) {
 		return nil
 	})
 	o := options(t, faulty, "/s")
-	o.HeadInterval = 1
+	o.HeadInterval = time.Millisecond
 	s := open(t, o)
 	faulty.on.Store(true)
 	put(t, s, "k", "v")
