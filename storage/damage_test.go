@@ -219,7 +219,7 @@ func logOf(t *testing.T, dir string) (path string, content []byte) {
 	return path, content
 }
 
-// TestTornTail spoils the log of a store on the real disk whose process died:
+// TestG5_TornTailOfTheLog spoils the log of a store on the real disk whose process died:
 // its sidecar knows of the first 100 records, 100 more came after it.
 func TestG5_TornTailOfTheLog(t *testing.T) {
 	const known, records = 100, 200

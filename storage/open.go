@@ -138,8 +138,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 // opened ends an opening: with the store, or with an *OpenError and everything
 // released that can be.
 func (s *Store) opened(err error) (*Store, error) {
-	s.death.opening.Store(false)
 	if err == nil {
+		s.death.opening.Store(false)
 		err = s.death.err()
 	}
 	if err == nil {
