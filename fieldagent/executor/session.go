@@ -185,7 +185,7 @@ func (c *Core) stopNow(reason string) {
 	if st.stopping {
 		return
 	}
-	*st = stopping{stopping: true, reason: clip(reason), abortAt: c.now.Mono + StopGrace, limitAt: c.now.Mono + StopLimit}
+	*st = stopping{stopping: true, reason: clip(reason, wire.MaxDetailBytes), abortAt: c.now.Mono + StopGrace, limitAt: c.now.Mono + StopLimit}
 	for _, a := range c.queue {
 		if a.stored {
 			c.record(droppedRecord{kindDropped, a.token})
