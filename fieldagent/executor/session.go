@@ -179,7 +179,8 @@ func (c *Core) keepSession() {
 	c.send(h)
 }
 
-// stopNow gives back what waits and lets what runs end.
+// stopNow gives back what waits and lets what runs end. The goodbye has room for
+// MaxRefs attempts; the gateway learns of more when it asks after them.
 func (c *Core) stopNow(reason string) {
 	st := &c.stop
 	if st.stopping {
