@@ -153,7 +153,7 @@ func TestLogSaysWhoAndWhat(t *testing.T) {
 	r := request("POST", "/v1/tasks", yamlWith("a", "n"), "X-Request-Id", "req-7")
 	r.SetBasicAuth("olga", "hunter2")
 	s.do(r).want(201, nil)
-	for _, want := range []string{"actor=olga", "request_id=req-7", "task=a", "trace_id="} {
+	for _, want := range []string{"actor=olga", "request_id=req-7", "task=a", "trace="} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %s in %s", want, b.String())
 		}
