@@ -135,3 +135,46 @@ func (c *rawClient) publish(payloads ...string) (acked int, err error) {
 	}
 	return acked, errors.Join(err, <-sent)
 }
+
+// subscribe subscribes to a topic at QoS 0 and waits for the answer.
+func (c *rawClient) subscribe(topic string) error {
+	body := binary.BigEndian.AppendUint16(nil, 1)
+	if err := c.send(0x82, append(append(body, mqttText(topic)...), 0)); err != nil {
+		return err
+	}
+	for {
+		first, body, err := c.read()
+		if err != nil {
+			return err
+		}
+		if first == 0x90 {
+			if len(body) != 3 || body[2] > 2 {
+				return fmt.Errorf("suback % x", body)
+			}
+			return nil
+		}
+	}
+}
+
+// say publishes at QoS 0.
+func (c *rawClient) say(topic string, payload []byte) error {
+	return c.send(packetPublish, append(mqttText(topic), payload...))
+}
+
+// hear reads the next message that comes at QoS 0.
+func (c *rawClient) hear() (topic string, payload []byte, err error) {
+	for {
+		first, body, err := c.read()
+		if err != nil {
+			return "", nil, err
+		}
+		if first&0xf6 != packetPublish || len(body) < 2 {
+			continue
+		}
+		n := int(binary.BigEndian.Uint16(body)) + 2
+		if n > len(body) {
+			return "", nil, fmt.Errorf("publish cut short: % x", body)
+		}
+		return string(body[2:n]), body[n:], nil
+	}
+}

@@ -128,10 +128,18 @@ func whats(entries []scada.EntryView) string {
 }
 
 // node is what the gateway knows about a node; the zero value if it never met it.
-func (s *site) node(id string) (v scada.NodeView) {
+func (s *site) node(id string) scada.NodeView {
 	s.t.Helper()
-	s.get("/v1/nodes/"+id, &v)
-	return v
+	var v struct {
+		Nodes []scada.NodeView `json:"nodes"`
+	}
+	s.get("/v1/nodes", &v)
+	for _, n := range v.Nodes {
+		if n.Node == id {
+			return n
+		}
+	}
+	return scada.NodeView{}
 }
 
 // nodeState waits for a node to be online or offline.
@@ -254,8 +262,16 @@ func rounds(t *testing.T, n int) int {
 	return max(1, n*percent/100)
 }
 
-// haveApollo reports whether the operator's tool was built.
-func haveApollo() bool {
-	_, err := os.Stat(filepath.Join(binDir, "apollo"))
-	return err == nil
+// post submits a task over HTTP. Anything but a 2xx is an error.
+func (s *site) post(payload string) (string, error) {
+	r, err := httpClient.Post("http://"+s.http+"/v1/tasks", "application/json", strings.NewReader(payload))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = r.Body.Close() }()
+	b, err := io.ReadAll(r.Body)
+	if err == nil && r.StatusCode/100 != 2 {
+		err = fmt.Errorf("status %d", r.StatusCode)
+	}
+	return string(b), err
 }

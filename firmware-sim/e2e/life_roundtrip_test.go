@@ -162,9 +162,6 @@ func TestRoundTrip_GatewayKilledWithAgentOnline(t *testing.T) {
 func TestApolloTimelineTellsTheWay(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	if !haveApollo() {
-		t.Skip("the operator's tool is not part of this tree yet")
-	}
 	s.agent("pump-1")
 	s.publish(write("fill", "pump-1", "GPIO17", 1))
 	i := s.done("fill")
