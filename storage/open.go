@@ -191,7 +191,11 @@ func (s *Store) open(o Options) (err error) {
 	}()
 	dir := s.fs.PathJoin(s.dir, engineDir)
 	if err := makeDirs(s.fs, dir); err != nil {
-		return err
+		kind := kindOf(err)
+		if kind == OpenCorrupt {
+			kind = OpenIO // nothing has been read yet that could be damaged
+		}
+		return &OpenError{Kind: kind, Dir: s.dir, Cause: err}
 	}
 	if err := s.checkSpace(); err != nil {
 		return err

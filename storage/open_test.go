@@ -186,3 +186,16 @@ type quiet struct{}
 func (quiet) Infof(string, ...any)      {}
 func (quiet) Errorf(string, ...any)     {}
 func (quiet) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
+
+// TestDirectoryThatCannotBeMadeIsNotDamage: a wrong path must not send anybody to
+// the backups.
+func TestDirectoryThatCannotBeMadeIsNotDamage(t *testing.T) {
+	faulty := newFaults(vfs.NewMem(), func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpMkdirAll {
+			return &os.PathError{Op: "mkdir", Path: op.Path, Err: syscall.ENOENT}
+		}
+		return nil
+	})
+	faulty.on.Store(true)
+	openFails(t, options(t, faulty, "/proc/nowhere"), storage.OpenIO)
+}
