@@ -1,6 +1,10 @@
 package broker
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/apollo-11/apollo11/wire"
+)
 
 // Role says what a client may do.
 type Role uint8
@@ -51,7 +55,7 @@ func newRights(t *topics, role Role, clientID, node string) rights {
 	case NarrowbandAgent:
 		r.write, r.read = uplinkShort+node, downlinkShort+node
 	case Operator:
-		r.write, r.read = t.task, t.reply+clientID
+		r.write, r.read = t.task, t.reply+wire.EscapeLevel(clientID)
 	}
 	return r
 }
