@@ -17,24 +17,6 @@ import (
 // for a backlog to move, short enough for a person to wait.
 const retryAfter = 5
 
-// fault is the one shape of an error.
-type fault struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	// Field, Line and Column say where in the request; columns count characters
-	// from 1.
-	Field  string `json:"field,omitempty"`
-	Line   int    `json:"line,omitempty"`
-	Column int    `json:"column,omitempty"`
-	Hint   string `json:"hint,omitempty"`
-	// More are the further faults of the same document.
-	More []fault `json:"more,omitempty"`
-}
-
-type errorBody struct {
-	Error fault `json:"error"`
-}
-
 // send writes a value as JSON. A client that is gone is no error of ours, so the
 // write's own error has no one to go to.
 func send(w http.ResponseWriter, status int, v any) {
@@ -50,7 +32,7 @@ func send(w http.ResponseWriter, status int, v any) {
 }
 
 // fail answers with an error and logs the refusal.
-func (d *door) fail(w http.ResponseWriter, r *http.Request, status int, f fault) {
+func (d *door) fail(w http.ResponseWriter, r *http.Request, status int, f Fault) {
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 	}
@@ -59,17 +41,17 @@ func (d *door) fail(w http.ResponseWriter, r *http.Request, status int, f fault)
 	} else {
 		d.log(r).Info("http request refused", "status", status, "code", f.Code, "reason", f.Message)
 	}
-	send(w, status, errorBody{f})
+	send(w, status, ErrorBody{f})
 }
 
 // bad answers a request that is wrong in one of its parameters.
 func (d *door) bad(w http.ResponseWriter, r *http.Request, field, message, hint string) {
-	d.fail(w, r, http.StatusBadRequest, fault{Code: string(scada.CodeBadValue), Field: field, Message: message, Hint: hint})
+	d.fail(w, r, http.StatusBadRequest, Fault{Code: string(scada.CodeBadValue), Field: field, Message: message, Hint: hint})
 }
 
 // faultOf is a fault of a task document.
-func faultOf(e *scada.Error) fault {
-	f := fault{Code: string(e.Code), Field: e.Field, Line: e.Line, Column: e.Column, Message: e.Problem, Hint: e.Hint}
+func faultOf(e *scada.Error) Fault {
+	f := Fault{Code: string(e.Code), Field: e.Field, Line: e.Line, Column: e.Column, Message: e.Problem, Hint: e.Hint}
 	for _, m := range e.More {
 		f.More = append(f.More, faultOf(m))
 	}
@@ -78,7 +60,7 @@ func faultOf(e *scada.Error) fault {
 
 // refused answers what the engine did not take.
 func (d *door) refused(w http.ResponseWriter, r *http.Request, x *engine.Refusal) {
-	f := fault{Message: x.Text, Hint: x.Hint}
+	f := Fault{Message: x.Text, Hint: x.Hint}
 	status := http.StatusBadRequest
 	switch x.Kind {
 	case engine.RefusedInvalid:
@@ -101,29 +83,29 @@ func (d *door) refused(w http.ResponseWriter, r *http.Request, x *engine.Refusal
 // change. hint says how to find out and repeat without harm.
 func (d *door) unanswered(w http.ResponseWriter, r *http.Request, err error, hint string) {
 	if errors.Is(err, ErrStopping) {
-		d.fail(w, r, http.StatusServiceUnavailable, fault{Code: "stopping",
+		d.fail(w, r, http.StatusServiceUnavailable, Fault{Code: "stopping",
 			Message: "the gateway is shutting down; nothing was taken", Hint: "try again in a few seconds"})
 		return
 	}
 	d.log(r).Warn("change without an outcome", "err", err)
-	d.fail(w, r, http.StatusGatewayTimeout, fault{Code: "outcome_unknown",
+	d.fail(w, r, http.StatusGatewayTimeout, Fault{Code: "outcome_unknown",
 		Message: "the gateway could not tell in time whether this was taken", Hint: hint})
 }
 
 // unread answers when a read failed.
 func (d *door) unread(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, ErrStopping) {
-		d.fail(w, r, http.StatusServiceUnavailable, fault{Code: "stopping",
+		d.fail(w, r, http.StatusServiceUnavailable, Fault{Code: "stopping",
 			Message: "the gateway is shutting down", Hint: "try again in a few seconds"})
 		return
 	}
 	d.log(r).Error("read failed", "err", err)
 	if errors.Is(err, context.DeadlineExceeded) {
-		d.fail(w, r, http.StatusGatewayTimeout, fault{Code: "timeout",
+		d.fail(w, r, http.StatusGatewayTimeout, Fault{Code: "timeout",
 			Message: "the gateway did not finish reading in time", Hint: "try again, or ask for less with limit"})
 		return
 	}
-	d.fail(w, r, http.StatusInternalServerError, fault{Code: string(scada.CodeInternal),
+	d.fail(w, r, http.StatusInternalServerError, Fault{Code: string(scada.CodeInternal),
 		Message: "the gateway could not read its log", Hint: "its own log names the cause next to this request's X-Request-Id"})
 }
 

@@ -17,17 +17,6 @@ import (
 // each instruction of the task.
 const maxReason = 256
 
-// cancelledBody tells how a cancellation stands, by number of instructions.
-type cancelledBody struct {
-	TaskID string `json:"task_id"`
-	// Cancelled were stopped before an agent had them.
-	Cancelled int `json:"cancelled"`
-	// Asked may be running: their agents decide, and are asked until they answer.
-	Asked int `json:"asked"`
-	// Final had ended before.
-	Final int `json:"final"`
-}
-
 // cancel is POST /v1/tasks/{task_id}/cancel.
 func (d *door) cancel(w http.ResponseWriter, r *http.Request) {
 	if _, ok := d.query(w, r); !ok {
@@ -39,7 +28,7 @@ func (d *door) cancel(w http.ResponseWriter, r *http.Request) {
 	}
 	if ct := r.Header.Get("Content-Type"); ct != "" {
 		if f, ok := scada.FormatOf(ct); !ok || f == scada.YAML {
-			d.fail(w, r, http.StatusUnsupportedMediaType, fault{Code: "unsupported_media_type",
+			d.fail(w, r, http.StatusUnsupportedMediaType, Fault{Code: "unsupported_media_type",
 				Message: fmt.Sprintf("a cancellation cannot be %s", clip(ct)), Hint: "send it as application/json"})
 			return
 		}
@@ -62,7 +51,7 @@ func (d *door) cancel(w http.ResponseWriter, r *http.Request) {
 	case reply.Cancelled != nil:
 		c := reply.Cancelled
 		d.log(r).Info("task cancelled", "task", id, "cancelled", c.Done, "asked", c.Asked, "final", c.Final)
-		send(w, http.StatusOK, cancelledBody{c.TaskID, c.Done, c.Asked, c.Final})
+		send(w, http.StatusOK, Cancelled{c.TaskID, c.Done, c.Asked, c.Final})
 	default:
 		d.unanswered(w, r, errors.New("the backend's reply is empty"), "report this")
 	}
@@ -70,14 +59,14 @@ func (d *door) cancel(w http.ResponseWriter, r *http.Request) {
 
 // parseReason reads {"reason":"..."}, as strictly as a task is read. An empty
 // body is no reason.
-func parseReason(text []byte) (string, *fault) {
+func parseReason(text []byte) (string, *Fault) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return "", nil
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
-	bad := func(code scada.Code, field, message string) (string, *fault) {
+	bad := func(code scada.Code, field, message string) (string, *Fault) {
 		line, col := place(text, int(dec.InputOffset()))
-		return "", &fault{Code: string(code), Field: field, Line: line, Column: col, Message: message,
+		return "", &Fault{Code: string(code), Field: field, Line: line, Column: col, Message: message,
 			Hint: `the body is {"reason": "a few words"}, or empty`}
 	}
 	if !utf8.Valid(text) {

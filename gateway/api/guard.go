@@ -56,26 +56,26 @@ func (d *door) guarded(next http.Handler) http.Handler {
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 		r = r.WithContext(context.WithValue(r.Context(), callerKey{}, c))
 		if !d.o.AllowRemote && !remote.IsLoopback() {
-			d.fail(w, r, http.StatusForbidden, fault{Code: "remote_refused",
+			d.fail(w, r, http.StatusForbidden, Fault{Code: "remote_refused",
 				Message: "this gateway takes HTTP requests only from its own machine",
 				Hint:    "start it with remote access allowed, and with users"})
 			return
 		}
 		if !d.hostAllowed(r.Host) {
-			d.fail(w, r, http.StatusMisdirectedRequest, fault{Code: "host_refused",
+			d.fail(w, r, http.StatusMisdirectedRequest, Fault{Code: "host_refused",
 				Message: "the Host " + clip(strconv.Quote(r.Host)) + " is not a name of this gateway",
 				Hint:    "use its address, or add the name to the gateway's allowed hosts"})
 			return
 		}
 		if err := cross.Check(r); err != nil {
-			d.fail(w, r, http.StatusForbidden, fault{Code: "cross_origin",
+			d.fail(w, r, http.StatusForbidden, Fault{Code: "cross_origin",
 				Message: "a page of another origin may not send this", Hint: "use a tool that is not a browser page"})
 			return
 		}
 		if d.o.Users != nil {
 			if r, c.known = d.authenticate(r, c); !c.known && r.URL.Path != "/healthz" {
 				h.Set("WWW-Authenticate", `Basic realm="Apollo-11", charset="UTF-8"`)
-				d.fail(w, r, http.StatusUnauthorized, fault{Code: "unauthorized",
+				d.fail(w, r, http.StatusUnauthorized, Fault{Code: "unauthorized",
 					Message: "a user name and the right password are needed", Hint: "send them with HTTP basic authentication"})
 				return
 			}
@@ -85,7 +85,7 @@ func (d *door) guarded(next http.Handler) http.Handler {
 			defer func() { <-turns }()
 			next.ServeHTTP(w, r)
 		default:
-			d.fail(w, r, http.StatusServiceUnavailable, fault{Code: "busy",
+			d.fail(w, r, http.StatusServiceUnavailable, Fault{Code: "busy",
 				Message: "too many requests are in work", Hint: "try again in a few seconds; nothing was taken"})
 		}
 	})

@@ -69,7 +69,7 @@ func (d *door) methods(by map[string]route) http.Handler {
 		if !ok {
 			allow := allowed(by)
 			w.Header().Set("Allow", allow)
-			d.fail(w, r, http.StatusMethodNotAllowed, fault{Code: "method_not_allowed",
+			d.fail(w, r, http.StatusMethodNotAllowed, Fault{Code: "method_not_allowed",
 				Message: fmt.Sprintf("%s does not take %s", r.URL.Path, clip(r.Method)), Hint: "use " + allow})
 			return
 		}
@@ -105,7 +105,7 @@ func (d *door) plainPath(next http.Handler) http.Handler {
 }
 
 func (d *door) unknown(w http.ResponseWriter, r *http.Request) {
-	d.fail(w, r, http.StatusNotFound, fault{Code: "no_such_path",
+	d.fail(w, r, http.StatusNotFound, Fault{Code: "no_such_path",
 		Message: fmt.Sprintf("there is nothing at %s", clip(r.URL.Path)),
 		Hint:    "start at /v1/tasks, /v1/nodes, /v1/deadletters or /healthz; /v1/openapi.yaml describes them all"})
 }

@@ -10,23 +10,10 @@ import (
 //go:embed openapi.yaml
 var openAPIDocument []byte
 
-// healthBody is what /healthz says. Only Status is told to strangers.
-type healthBody struct {
-	// Status is ok, degraded (it works, see Degraded) or unavailable (it takes no
-	// tasks).
-	Status    string     `json:"status"`
-	Version   string     `json:"version,omitempty"`
-	UptimeS   int64      `json:"uptime_s,omitempty"`
-	Epoch     string     `json:"epoch,omitempty"` // hexadecimal: it does not fit a float
-	Open      *int       `json:"open_instructions,omitempty"`
-	Listeners []Listener `json:"listeners,omitempty"`
-	Degraded  []string   `json:"degraded,omitempty"`
-}
-
 // health is GET /healthz.
 func (d *door) health(w http.ResponseWriter, r *http.Request) {
 	h := d.b.Health()
-	out := healthBody{Status: "ok"}
+	out := HealthBody{Status: "ok"}
 	status := http.StatusOK
 	switch {
 	case !h.Ready:

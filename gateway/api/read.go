@@ -21,14 +21,6 @@ const maxScan = 2000
 // thousand instructions of about a kilobyte.
 const readAtOnce = 25
 
-// taskList is a page of tasks, the newest first.
-type taskList struct {
-	Tasks []scada.TaskView `json:"tasks"`
-	// Next is the before of the following page, 0 when there is none. With a
-	// filter a page may be short, or empty, and still have a following one.
-	Next uint64 `json:"next"`
-}
-
 // taskID reads the id in the path. false: it was answered.
 func (d *door) taskID(w http.ResponseWriter, r *http.Request) (string, bool) {
 	id := r.PathValue("task_id")
@@ -69,12 +61,12 @@ func (d *door) list(w http.ResponseWriter, r *http.Request) {
 
 // page collects tasks in a state (empty: in any) until it has limit of them
 // or has looked at maxScan.
-func (d *door) page(ctx context.Context, before uint64, limit int, want string) (taskList, error) {
-	out := taskList{Tasks: []scada.TaskView{}, Next: before}
+func (d *door) page(ctx context.Context, before uint64, limit int, want string) (TaskList, error) {
+	out := TaskList{Tasks: []scada.TaskView{}, Next: before}
 	for scanned := 0; scanned < maxScan; {
 		some, next, err := d.r.Tasks(ctx, out.Next, readAtOnce)
 		if err != nil {
-			return taskList{}, err
+			return TaskList{}, err
 		}
 		for _, t := range some {
 			if len(out.Tasks) == limit {
@@ -115,13 +107,7 @@ func (d *door) task(w http.ResponseWriter, r *http.Request) {
 }
 
 func (d *door) missing(w http.ResponseWriter, r *http.Request, what, hint string) {
-	d.fail(w, r, http.StatusNotFound, fault{Code: "not_found", Message: what + " is not known", Hint: hint})
-}
-
-// timelineBody is an instruction with its history.
-type timelineBody struct {
-	Instruction scada.InstructionView `json:"instruction"`
-	Entries     []scada.EntryView     `json:"entries"` // the oldest first
+	d.fail(w, r, http.StatusNotFound, Fault{Code: "not_found", Message: what + " is not known", Hint: hint})
 }
 
 // timeline is GET /v1/instructions/{instruction}/timeline.
@@ -150,15 +136,11 @@ func (d *door) timeline(w http.ResponseWriter, r *http.Request) {
 		d.missing(w, r, "instruction "+text, "see the instructions of a task at /v1/tasks/{task_id}")
 		return
 	}
-	out := timelineBody{Instruction: scada.NewInstructionView(d.o.Site, in), Entries: make([]scada.EntryView, len(entries))}
+	out := Timeline{Instruction: scada.NewInstructionView(d.o.Site, in), Entries: make([]scada.EntryView, len(entries))}
 	for k, e := range entries {
 		out.Entries[k] = scada.NewEntryView(in.Node, e)
 	}
 	send(w, http.StatusOK, out)
-}
-
-type nodeList struct {
-	Nodes []scada.NodeView `json:"nodes"` // by name
 }
 
 // nodes is GET /v1/nodes.
@@ -171,7 +153,7 @@ func (d *door) nodes(w http.ResponseWriter, r *http.Request) {
 		d.unread(w, r, err)
 		return
 	}
-	out := nodeList{Nodes: make([]scada.NodeView, len(list))}
+	out := NodeList{Nodes: make([]scada.NodeView, len(list))}
 	for k, n := range list {
 		out.Nodes[k] = d.nodeView(n)
 	}
@@ -211,25 +193,6 @@ func (d *door) nodeView(n engine.NodeState) scada.NodeView {
 	return scada.NewNodeView(n.Node, p, d.o.Now().UnixMilli())
 }
 
-// deadLetterList is a page of dead letters in order of number.
-type deadLetterList struct {
-	DeadLetters []deadLetter `json:"dead_letters"`
-	// Next is the after of the following page, 0 when there is none.
-	Next uint64 `json:"next"`
-}
-
-// deadLetter is a message that could not be processed (B10).
-type deadLetter struct {
-	Number uint64 `json:"number"`
-	Time   string `json:"time"`
-	Kind   string `json:"kind"` // task, event, compact
-	From   string `json:"from"` // node or client id
-	Reason string `json:"reason"`
-	// Raw is what came, perhaps cut; Text is the same when it is readable text.
-	Raw  []byte `json:"raw_base64,omitempty"`
-	Text string `json:"text,omitempty"`
-}
-
 // deadLetters is GET /v1/deadletters.
 func (d *door) deadLetters(w http.ResponseWriter, r *http.Request) {
 	q, ok := d.query(w, r, "limit", "after")
@@ -249,9 +212,9 @@ func (d *door) deadLetters(w http.ResponseWriter, r *http.Request) {
 		d.unread(w, r, err)
 		return
 	}
-	out := deadLetterList{DeadLetters: make([]deadLetter, len(list))}
+	out := DeadLetterList{DeadLetters: make([]DeadLetter, len(list))}
 	for k, x := range list {
-		out.DeadLetters[k] = deadLetter{Number: x.Number, Time: stamp(x.At), Kind: x.Kind, From: x.From, Reason: x.Reason, Raw: x.Raw}
+		out.DeadLetters[k] = DeadLetter{Number: x.Number, Time: stamp(x.At), Kind: x.Kind, From: x.From, Reason: x.Reason, Raw: x.Raw}
 		if utf8.Valid(x.Raw) {
 			out.DeadLetters[k].Text = string(x.Raw)
 		}

@@ -26,20 +26,20 @@ const (
 // body reads the request's body. false: it was answered.
 func (d *door) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		d.fail(w, r, http.StatusUnsupportedMediaType, fault{Code: "unsupported_encoding",
+		d.fail(w, r, http.StatusUnsupportedMediaType, Fault{Code: "unsupported_encoding",
 			Message: fmt.Sprintf("the body is encoded with %s", clip(enc)), Hint: "send it as it is"})
 		return nil, false
 	}
 	text, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	if err != nil {
-		d.fail(w, r, http.StatusBadRequest, fault{Code: "incomplete",
+		d.fail(w, r, http.StatusBadRequest, Fault{Code: "incomplete",
 			Message: "the body ended before its announced length, or came too slowly", Hint: "send it again"})
 		return nil, false
 	}
 	if len(text) > maxBody {
 		w.Header().Set("Connection", "close")
 		_, _ = io.CopyN(io.Discard, r.Body, maxDrain) // only so that the answer is seen
-		d.fail(w, r, http.StatusRequestEntityTooLarge, fault{Code: string(scada.CodeTooLarge),
+		d.fail(w, r, http.StatusRequestEntityTooLarge, Fault{Code: string(scada.CodeTooLarge),
 			Message: fmt.Sprintf("the body is larger than %d bytes", maxBody), Hint: "split it into several tasks"})
 		return nil, false
 	}
@@ -66,11 +66,11 @@ func (d *door) query(w http.ResponseWriter, r *http.Request, names ...string) (u
 			if len(names) > 0 {
 				hint = "there are: " + strings.Join(names, ", ")
 			}
-			d.fail(w, r, http.StatusBadRequest, fault{Code: string(scada.CodeUnknownField), Field: clip(k),
+			d.fail(w, r, http.StatusBadRequest, Fault{Code: string(scada.CodeUnknownField), Field: clip(k),
 				Message: "is not a parameter of this path", Hint: hint})
 			return nil, false
 		case len(q[k]) > 1:
-			d.fail(w, r, http.StatusBadRequest, fault{Code: string(scada.CodeDuplicate), Field: k,
+			d.fail(w, r, http.StatusBadRequest, Fault{Code: string(scada.CodeDuplicate), Field: k,
 				Message: "is given more than once", Hint: "give it once"})
 			return nil, false
 		}

@@ -16,31 +16,6 @@ import (
 // idempotencyKey is the header that names a task whose document does not.
 const idempotencyKey = "Idempotency-Key"
 
-// acceptedBody answers a submission that is on disk.
-type acceptedBody struct {
-	TaskID string `json:"task_id"`
-	// Existing says that the same task had been submitted before: nothing new
-	// will happen because of this request.
-	Existing     bool                  `json:"existing"`
-	Trace        string                `json:"trace_id"`
-	Instructions []acceptedInstruction `json:"instructions"`
-	Warnings     []warning             `json:"warnings"`
-}
-
-type acceptedInstruction struct {
-	ID   string `json:"id"`
-	Node string `json:"node"`
-}
-
-// warning is for people: the task was taken all the same.
-type warning struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	Field   string `json:"field,omitempty"`
-	Line    int    `json:"line,omitempty"`
-	Column  int    `json:"column,omitempty"`
-}
-
 // submit is POST /v1/tasks.
 func (d *door) submit(w http.ResponseWriter, r *http.Request) {
 	if _, ok := d.query(w, r); !ok {
@@ -48,7 +23,7 @@ func (d *door) submit(w http.ResponseWriter, r *http.Request) {
 	}
 	format, ok := scada.FormatOf(r.Header.Get("Content-Type"))
 	if !ok {
-		d.fail(w, r, http.StatusUnsupportedMediaType, fault{Code: "unsupported_media_type",
+		d.fail(w, r, http.StatusUnsupportedMediaType, Fault{Code: "unsupported_media_type",
 			Message: fmt.Sprintf("a task cannot be %s", clip(r.Header.Get("Content-Type"))),
 			Hint:    "send it as application/json or application/yaml"})
 		return
@@ -59,7 +34,7 @@ func (d *door) submit(w http.ResponseWriter, r *http.Request) {
 	}
 	spec, warnings, err := scada.ParseTask(text, format, scada.Options{Site: d.o.Site, Now: d.o.Now().UnixMilli()})
 	if err != nil {
-		f := fault{Code: string(scada.CodeSyntax), Message: err.Error()}
+		f := Fault{Code: string(scada.CodeSyntax), Message: err.Error()}
 		if e := (*scada.Error)(nil); errors.As(err, &e) {
 			f = faultOf(e)
 		}
@@ -102,7 +77,7 @@ func (d *door) named(w http.ResponseWriter, r *http.Request, spec *engine.Spec, 
 		return nil, false
 	}
 	if spec.TaskID != "" && spec.TaskID != key {
-		d.fail(w, r, http.StatusBadRequest, fault{Code: string(scada.CodeContradicts), Field: idempotencyKey,
+		d.fail(w, r, http.StatusBadRequest, Fault{Code: string(scada.CodeContradicts), Field: idempotencyKey,
 			Message: fmt.Sprintf("the header names the task %s, the document %s", key, spec.TaskID), Hint: "leave out one of the two"})
 		return nil, false
 	}
@@ -111,16 +86,16 @@ func (d *door) named(w http.ResponseWriter, r *http.Request, spec *engine.Spec, 
 }
 
 func (d *door) accepted(w http.ResponseWriter, r *http.Request, a *engine.Accepted, warnings []scada.Warning) {
-	out := acceptedBody{TaskID: a.TaskID, Existing: a.Existing, Trace: a.Trace.String(),
-		Instructions: make([]acceptedInstruction, len(a.Instructions)), Warnings: []warning{}}
+	out := Accepted{TaskID: a.TaskID, Existing: a.Existing, Trace: a.Trace.String(),
+		Instructions: make([]AcceptedInstruction, len(a.Instructions)), Warnings: []Warning{}}
 	for k, id := range a.Instructions {
-		out.Instructions[k] = acceptedInstruction{ID: id, Node: a.Nodes[k]}
+		out.Instructions[k] = AcceptedInstruction{ID: id, Node: a.Nodes[k]}
 	}
 	for _, x := range warnings {
-		out.Warnings = append(out.Warnings, warning{string(x.Code), x.Problem, x.Field, x.Line, x.Column})
+		out.Warnings = append(out.Warnings, Warning{string(x.Code), x.Problem, x.Field, x.Line, x.Column})
 	}
 	for _, text := range a.Warnings {
-		out.Warnings = append(out.Warnings, warning{Code: "node", Message: text})
+		out.Warnings = append(out.Warnings, Warning{Code: "node", Message: text})
 	}
 	status := http.StatusCreated
 	if a.Existing {

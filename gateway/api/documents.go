@@ -1,0 +1,112 @@
+package api
+
+import "github.com/apollo-11/apollo11/gateway/scada"
+
+// The documents of the API, for its clients. openapi.yaml describes them.
+
+// Fault is the one shape of an error.
+type Fault struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	// Field, Line and Column say where in the request; columns count characters
+	// from 1.
+	Field  string `json:"field,omitempty"`
+	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
+	Hint   string `json:"hint,omitempty"`
+	// More are the further faults of the same document.
+	More []Fault `json:"more,omitempty"`
+}
+
+// ErrorBody is the body of every answer that is not a success.
+type ErrorBody struct {
+	Error Fault `json:"error"`
+}
+
+// Accepted answers a submission that is on disk.
+type Accepted struct {
+	TaskID string `json:"task_id"`
+	// Existing says that the same task had been submitted before: nothing new
+	// will happen because of this request.
+	Existing     bool                  `json:"existing"`
+	Trace        string                `json:"trace_id"`
+	Instructions []AcceptedInstruction `json:"instructions"`
+	Warnings     []Warning             `json:"warnings"`
+}
+
+// AcceptedInstruction is the task on one node.
+type AcceptedInstruction struct {
+	ID   string `json:"id"`
+	Node string `json:"node"`
+}
+
+// Warning is for people: the task was taken all the same.
+type Warning struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Field   string `json:"field,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+}
+
+// Cancelled tells how a cancellation stands, by number of instructions.
+type Cancelled struct {
+	TaskID string `json:"task_id"`
+	// Cancelled were stopped before an agent had them.
+	Cancelled int `json:"cancelled"`
+	// Asked may be running: their agents decide, and are asked until they answer.
+	Asked int `json:"asked"`
+	// Final had ended before.
+	Final int `json:"final"`
+}
+
+// TaskList is a page of tasks, the newest first.
+type TaskList struct {
+	Tasks []scada.TaskView `json:"tasks"`
+	// Next is the before of the following page, 0 when there is none. With a
+	// filter a page may be short, or empty, and still have a following one.
+	Next uint64 `json:"next"`
+}
+
+// Timeline is an instruction with its history.
+type Timeline struct {
+	Instruction scada.InstructionView `json:"instruction"`
+	Entries     []scada.EntryView     `json:"entries"` // the oldest first
+}
+
+// NodeList is every node that has ever connected.
+type NodeList struct {
+	Nodes []scada.NodeView `json:"nodes"` // by name
+}
+
+// DeadLetterList is a page of dead letters in order of number.
+type DeadLetterList struct {
+	DeadLetters []DeadLetter `json:"dead_letters"`
+	// Next is the after of the following page, 0 when there is none.
+	Next uint64 `json:"next"`
+}
+
+// DeadLetter is a message that could not be processed (B10).
+type DeadLetter struct {
+	Number uint64 `json:"number"`
+	Time   string `json:"time"`
+	Kind   string `json:"kind"` // task, event, compact
+	From   string `json:"from"` // node or client id
+	Reason string `json:"reason"`
+	// Raw is what came, perhaps cut; Text is the same when it is readable text.
+	Raw  []byte `json:"raw_base64,omitempty"`
+	Text string `json:"text,omitempty"`
+}
+
+// HealthBody is what /healthz says. Only Status is told to strangers.
+type HealthBody struct {
+	// Status is ok, degraded (it works, see Degraded) or unavailable (it takes no
+	// tasks).
+	Status    string     `json:"status"`
+	Version   string     `json:"version,omitempty"`
+	UptimeS   int64      `json:"uptime_s,omitempty"`
+	Epoch     string     `json:"epoch,omitempty"` // hexadecimal: it does not fit a float
+	Open      *int       `json:"open_instructions,omitempty"`
+	Listeners []Listener `json:"listeners,omitempty"`
+	Degraded  []string   `json:"degraded,omitempty"`
+}

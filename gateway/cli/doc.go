@@ -1,0 +1,19 @@
+// Package cli is the operator's tool apollo: a client of the gateway's HTTP API
+// for people and scripts.
+//
+//	apollo task submit --file pump.yaml --wait
+//
+// # Rules
+//
+//   - Exit codes: 0 done; 1 failed, also when a task that was waited for did not
+//     end SUCCEEDED; 2 wrong usage, and then nothing was sent.
+//   - Results go to stdout, everything else to stderr. With -o json stdout holds
+//     exactly one JSON document, as the API gave it.
+//   - A submission is named by the tool when its document has no task_id, so that
+//     it can be repeated after a lost answer without running twice.
+//   - Text that came from elsewhere is never sent to a terminal raw: control
+//     characters, invalid UTF-8 and invisible or reordering characters are made
+//     visible (M1).
+//   - Colour only on a terminal, and never with NO_COLOR.
+//   - An error says what, where, and what to do next.
+package cli
