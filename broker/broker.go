@@ -43,13 +43,17 @@ func New(cfg Config, h Handler, log *slog.Logger) (*Broker, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("broker configuration: %w", err)
 	}
+	names, err := newTopics(cfg.Site)
+	if err != nil {
+		return nil, fmt.Errorf("broker configuration: %w", err)
+	}
 	b := &Broker{
 		cfg:      cfg,
 		limits:   cfg.Limits,
-		topics:   newTopics(cfg.Site),
+		topics:   names,
 		handler:  h,
 		log:      log,
-		audit:    newAuditLog(log),
+		audit:    newAuditLog(log, logRate, logBurst),
 		stats:    new(stats),
 		registry: newRegistry(),
 		addrs:    make(map[string]net.Addr),
@@ -109,7 +113,11 @@ func (b *Broker) Addr(listener string) net.Addr {
 }
 
 // Stats returns the present counters.
-func (b *Broker) Stats() Stats { return b.stats.read() }
+func (b *Broker) Stats() Stats {
+	s := b.stats.read()
+	s.Sessions = b.registry.absent()
+	return s
+}
 
 // Run listens and serves until ctx ends. When it returns all goroutines of
 // connections have ended; done functions may still be called, without effect.
@@ -122,6 +130,7 @@ func (b *Broker) Run(ctx context.Context) error {
 		return err
 	}
 	if err := b.server.Serve(); err != nil { // no listeners: starts housekeeping
+		b.shutdown(doors)
 		return fmt.Errorf("broker: %w", err)
 	}
 	for _, w := range b.Warnings() {

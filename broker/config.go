@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"time"
+
+	"github.com/apollo-11/apollo11/wire"
 )
 
 // Config says where the broker listens and whom it lets in.
@@ -165,8 +167,8 @@ func (c Config) withDefaults() Config {
 // validate returns all faults at once.
 func (c Config) validate() error {
 	var faults []error
-	if !validName(c.Site) {
-		faults = append(faults, fmt.Errorf("site %q: want 1 to 64 letters, digits, '.', '_' or '-'", c.Site))
+	if err := wire.CheckSite(c.Site); err != nil {
+		faults = append(faults, err)
 	}
 	if c.MQTT == "" && c.WebSocket == "" && c.Narrowband == "" {
 		faults = append(faults, errors.New("no listen address: give at least one of mqtt, websocket and narrowband"))

@@ -15,7 +15,8 @@ var errOverflow = errors.New("peer does not read what is sent to it")
 // goroutine hand over the last bytes for a moment, so that a refusal is read
 // before the socket goes. Deadlines set by Mochi apply to reads only.
 type conn struct {
-	raw      net.Conn
+	raw      net.Conn // yields MQTT bytes
+	socket   net.Conn // below raw, the same without WebSocket
 	listener string
 	number   uint64 // of this connection, from 1
 	frames   *framer
@@ -31,6 +32,7 @@ type conn struct {
 
 	closing chan struct{} // closed by the first Close or overflow
 	wake    chan struct{} // one slot: there are bytes to send
+	turn    chan struct{} // one slot: held while reading from the socket
 
 	mu     sync.Mutex
 	buf    []byte
@@ -45,8 +47,13 @@ func newConn(raw net.Conn, listener string, number uint64, l Limits) *conn {
 	if listener == narrowbandListener {
 		publish = l.NarrowbandFrame
 	}
+	socket := raw
+	if w, ok := raw.(*wsConn); ok {
+		socket = w.Conn
+	}
 	return &conn{
 		raw:      raw,
+		socket:   socket,
 		listener: listener,
 		number:   number,
 		frames:   newFramer(raw, publish, l.PacketSize),
@@ -55,6 +62,7 @@ func newConn(raw net.Conn, listener string, number uint64, l Limits) *conn {
 		limit:    l.WriteBuffer,
 		closing:  make(chan struct{}),
 		wake:     make(chan struct{}, 1),
+		turn:     make(chan struct{}, 1),
 	}
 }
 
@@ -102,6 +110,13 @@ func (c *conn) send(b []byte) error {
 	if err := c.raw.SetWriteDeadline(time.Now().Add(c.stall)); err != nil {
 		return err
 	}
+	select {
+	case <-c.closing: // closing may have shortened the deadline before us
+		if err := c.raw.SetWriteDeadline(time.Now().Add(c.linger)); err != nil {
+			return err
+		}
+	default:
+	}
 	_, err := c.raw.Write(b)
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
@@ -114,26 +129,30 @@ func (c *conn) send(b []byte) error {
 // socket closed over unread bytes resets the connection and the peer may lose
 // the reason that was just sent to it.
 func (c *conn) farewell() {
-	if c.causeNow() == Slow {
-		return
-	}
 	half, ok := c.raw.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
 		return
 	}
-	socket := c.raw
-	if w, ok := socket.(*wsConn); ok {
-		socket = w.Conn // the frames have another reader; raw bytes may have two
-	}
-	if socket.SetReadDeadline(time.Now().Add(c.linger)) != nil {
+	select {
+	case c.turn <- struct{}{}: // the reader has been woken and is out
+	case <-time.After(c.linger):
 		return
 	}
-	_, _ = io.Copy(io.Discard, socket) // ends by EOF or by the deadline
+	if c.socket.SetReadDeadline(time.Now().Add(c.linger)) != nil {
+		return
+	}
+	_, _ = io.Copy(io.Discard, c.socket) // ends by EOF or by the deadline
 }
 
 // Read implements net.Conn.
 func (c *conn) Read(p []byte) (int, error) {
+	select {
+	case <-c.closing:
+		return 0, net.ErrClosed
+	case c.turn <- struct{}{}:
+	}
 	n, err := c.frames.Read(p)
+	<-c.turn
 	select {
 	case <-c.closing:
 		return 0, net.ErrClosed
@@ -150,8 +169,9 @@ func (c *conn) Write(p []byte) (int, error) {
 		return 0, net.ErrClosed
 	}
 	if len(c.buf)+len(p) > c.limit {
-		c.buf = nil // what is not sent by now is not worth the wait
+		c.buf = nil // what is not sent by now is not worth a wait
 		c.closeLocked(Slow)
+		_ = c.raw.Close()
 		return 0, errOverflow
 	}
 	c.buf = append(c.buf, p...)
@@ -187,11 +207,8 @@ func (c *conn) closeLocked(cause Cause) {
 		c.later.Stop()
 	}
 	close(c.closing)
-	if c.cause == Slow {
-		_ = c.raw.Close() // a stalled write must not wait for its deadline
-		return
-	}
 	_ = c.raw.SetReadDeadline(time.Unix(1, 0)) // wakes the reader
+	_ = c.socket.SetWriteDeadline(time.Now().Add(c.linger))
 }
 
 // endAfter closes the connection after a pause, unless it ends before.

@@ -134,6 +134,10 @@ func (b *Broker) judge(cl *mqtt.Client, c *conn, pk packets.Packet) (*peer, erro
 		return nil, err
 	}
 	props := pk.Properties
+	if props.AuthenticationMethod != "" {
+		return nil, refuse(packets.ErrBadAuthenticationMethod, "authentication method %q is not supported, use user name and password",
+			short(props.AuthenticationMethod))
+	}
 	p := &peer{
 		conn:     c,
 		rights:   newRights(&b.topics, role, cl.ID, node),
@@ -142,6 +146,7 @@ func (b *Broker) judge(cl *mqtt.Client, c *conn, pk packets.Packet) (*peer, erro
 		node:     node,
 		path:     Primary,
 		version:  pk.ProtocolVersion,
+		audit:    newAuditLog(b.log, peerRate, peerBurst),
 		ended:    make(chan struct{}),
 	}
 	if role == NarrowbandAgent {
@@ -185,8 +190,8 @@ func checkClientID(id string) error {
 		return refuse(packets.ErrClientIdentifierNotValid, "client id has %d bytes, the limit is %d", len(id), maxClientID)
 	case id == mqtt.InlineClientId:
 		return refuse(packets.ErrClientIdentifierNotValid, "client id %q is the broker's own, choose another", id)
-	case !utf8.ValidString(id) || strings.ContainsAny(id, "+#") || strings.ContainsFunc(id, unicode.IsControl):
-		return refuse(packets.ErrClientIdentifierNotValid, "client id must not contain '+', '#' or control characters")
+	case !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl):
+		return refuse(packets.ErrClientIdentifierNotValid, "client id must not contain control characters")
 	}
 	return nil
 }
@@ -205,8 +210,10 @@ func (b *Broker) identify(id, name string, password []byte, c *conn) (Role, stri
 		return 0, "", refuse(packets.ErrClientIdentifierNotValid, "the narrowband listener takes client ids %s<short id> only", narrowbandPrefix)
 	case c.listener != narrowbandListener && role == NarrowbandAgent:
 		return 0, "", refuse(packets.ErrClientIdentifierNotValid, "client ids %s... belong to the narrowband listener", narrowbandPrefix)
-	case role != Operator && !validName(node):
-		return 0, "", refuse(packets.ErrClientIdentifierNotValid, "client id %q does not end in a node name", id)
+	case role != Operator:
+		if err := checkNode(role, node); err != nil {
+			return 0, "", refuse(packets.ErrClientIdentifierNotValid, "client id %q does not end in a node name: %s", short(id), err)
+		}
 	}
 	if b.cfg.Users == nil {
 		if !b.cfg.AllowAnonymous && !loopback(c.RemoteAddr().String()) {
@@ -249,7 +256,9 @@ func (b *Broker) keepalive(cl *mqtt.Client, role Role, pk packets.Packet) error 
 	return nil
 }
 
-// takeWill accepts an agent's will on its own event topic and nothing else.
+// takeWill accepts an agent's will on its own event topic and nothing else. It
+// is delivered at once when the connection is lost; a delay that an MQTT 5
+// client asks for is not kept, because a lost node must be known at once.
 func (p *peer) takeWill(w *will) error {
 	switch {
 	case w == nil:

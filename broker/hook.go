@@ -71,6 +71,8 @@ func (h *hook) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet,
 		}
 	case packets.Disconnect:
 		return p.farewell(pk, h.b), nil
+	case packets.Auth:
+		return pk, h.b.expel(p, packets.ErrProtocolViolation, "AUTH without an authentication method")
 	}
 	return pk, nil
 }
@@ -205,7 +207,7 @@ func (h *hook) OnSubscribe(cl *mqtt.Client, pk packets.Packet) packets.Packet {
 	for i := range pk.Filters {
 		f := &pk.Filters[i]
 		if !p.rights.maySubscribe(f.Filter) || cl.State.Subscriptions.Len()+i >= maxSubscriptions {
-			h.b.audit.warn("subscribe refused", "client", short(p.clientID), "user", short(p.username),
+			p.audit.warn("subscribe refused", "client", short(p.clientID), "user", short(p.username),
 				"remote", p.conn.RemoteAddr().String(), "filter", short(f.Filter))
 			f.Filter = invalidFilter
 			p.refused = append(p.refused, i)

@@ -78,7 +78,7 @@ func (b *Broker) publish(p *peer, pk packets.Packet) (packets.Packet, error) {
 
 // expel ends the connection of a client that breaks the protocol.
 func (b *Broker) expel(p *peer, code packets.Code, text string) error {
-	b.audit.warn("client disconnected", "client", short(p.clientID), "user", short(p.username),
+	p.audit.warn("client disconnected", "client", short(p.clientID), "user", short(p.username),
 		"remote", p.conn.RemoteAddr().String(), "reason", text)
 	p.disconnect(code, text, Refused)
 	return packets.ErrRejectPacket
@@ -152,13 +152,24 @@ func (b *Broker) settle(p *peer, rc *receipt, a answer, v Verdict) {
 		if p.rights.role != Operator {
 			b.stats.uplinksLost.Add(1)
 		}
-		b.audit.warn("publish refused", "client", short(p.clientID), "user", short(p.username),
-			"remote", p.conn.RemoteAddr().String(), "topic", short(a.topic), "packet_id", rc.id,
-			"reason", v.Reason.String(), "text", v.Text)
+		p.note(a, v)
 	}
 	b.reply(p, a, v)
 	if again {
 		b.stats.withheld.Add(1)
 		p.conn.endAfter(b.limits.RefusalPause, Refused)
 	}
+}
+
+// note writes a refusal to the log; of throttled frames only the first.
+func (p *peer) note(a answer, v Verdict) {
+	if v.Reason == Throttled {
+		if p.throttled {
+			return
+		}
+		p.throttled = true
+	}
+	p.audit.warn("publish refused", "client", short(p.clientID), "user", short(p.username),
+		"remote", p.conn.RemoteAddr().String(), "topic", short(a.topic), "packet_id", a.packetID,
+		"reason", v.Reason.String(), "text", v.Text)
 }

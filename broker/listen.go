@@ -218,7 +218,7 @@ type door struct {
 	source    source
 	gate      *gate
 	establish func(listener string, c net.Conn) error // runs one client to its end
-	ended     func(c *conn, panicked bool)
+	ended     func(c *conn, panicked bool, err error)
 	log       *slog.Logger
 }
 
@@ -234,6 +234,7 @@ func (d *door) run() {
 }
 
 func (d *door) serve(c *conn) {
+	var err error
 	panicked := true
 	defer func() {
 		if panicked {
@@ -245,9 +246,9 @@ func (d *door) serve(c *conn) {
 				"remote", c.RemoteAddr().String(), "panic", recover(), "stack", string(debug.Stack()))
 		}
 		_ = c.Close()
-		d.ended(c, panicked)
+		d.ended(c, panicked, err)
 	}()
-	err := d.establish(d.name, c)
+	err = d.establish(d.name, c)
 	panicked = false
 	d.log.Debug("connection ended", "listener", d.name, "remote", c.RemoteAddr().String(), "err", err)
 }

@@ -8,9 +8,13 @@ import (
 )
 
 const (
-	// logRate and logBurst bound the lines a second that peers can provoke.
-	logRate  = 20
-	logBurst = 100
+	// logRate and logBurst bound the lines a second that peers can provoke by
+	// connecting, peerRate and peerBurst those of one peer while connected, so
+	// that nobody can drown the traces of somebody else.
+	logRate   = 20
+	logBurst  = 100
+	peerRate  = 2
+	peerBurst = 20
 	// maxLogText bounds text of peers in a line, in bytes.
 	maxLogText = 128
 )
@@ -52,8 +56,8 @@ type auditLog struct {
 	suppressed uint64
 }
 
-func newAuditLog(to *slog.Logger) *auditLog {
-	return &auditLog{to: to, bucket: newBucket(logRate, logBurst, time.Now())}
+func newAuditLog(to *slog.Logger, rate, burst int) *auditLog {
+	return &auditLog{to: to, bucket: newBucket(rate, burst, time.Now())}
 }
 
 func (a *auditLog) warn(msg string, args ...any) {

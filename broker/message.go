@@ -3,7 +3,9 @@ package broker
 import "time"
 
 // Handler is the gateway as the broker sees it. Its methods are called on the
-// goroutine that reads the peer's connection and must not block.
+// goroutine that reads the peer's connection. While one waits, that peer alone
+// is held back, by TCP; a wait must have a limit and must end when the gateway
+// stops, or Run does not return.
 type Handler interface {
 	// Submit takes a publish on the task topic. done must be called exactly
 	// once, from any goroutine, after the outcome is durable; the receipt of

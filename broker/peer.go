@@ -24,6 +24,7 @@ type peer struct {
 	noQueue  bool // its subscriptions are granted QoS 0
 	will     []byte
 	hasWill  bool
+	audit    *auditLog
 	frames   bucket        // narrowband: frames still allowed; reading goroutine
 	ended    chan struct{} // closed when nothing of this client runs any more
 
@@ -31,6 +32,7 @@ type peer struct {
 	announced bool          // Presence(connected) was given
 	keep      time.Duration // how long the session outlives the connection
 	ackID     uint16        // true id of the SUBSCRIBE or UNSUBSCRIBE in work
+	throttled bool          // told the log
 	refused   []int         // refused filters of the SUBSCRIBE in work
 	replayed  int           // bytes of retained messages since the last pause
 

@@ -126,7 +126,7 @@ func TestB9_B10_M3_M5_ForbiddenTopicIsAnsweredAndTheClientGoesOn(t *testing.T) {
 		"event":            "apollo/default/evt/pump-1",
 		"status":           "apollo/default/task/t1/status",
 		"other site":       "apollo/north/task",
-		"narrowband":       "n/p1",
+		"narrowband":       "n/p00001",
 		"system":           "$SYS/x",
 		"share":            "$share/g/x",
 		"wildcard":         "a/+/b",
@@ -251,6 +251,21 @@ func TestA10_RetainFlagIsTakenOffForListedClients(t *testing.T) {
 	}
 }
 
+// The reply topic of any client id is one level, and only its owner reads it.
+func TestReplyTopicOfAnOddClientID(t *testing.T) {
+	b := serve(t, deciding(broker.Verdict{Reason: broker.Invalid, Text: "no"}))
+	other := start(t, b.Addr("mqtt"), connect{id: "a"})
+	other.subscribe(1, 0, "#", "apollo/default/reply/#")
+	c := start(t, b.Addr("mqtt"), connect{id: "a/#+%"})
+	c.subscribe(1, 0, "apollo/default/reply/+")
+	c.publish(pub{topic: taskTopic, payload: "x", qos: 1, id: 1})
+	c.want(packets.Puback)
+	if pk := c.want(packets.Publish); pk.TopicName != "apollo/default/reply/a%2F%23%2B%25" {
+		t.Errorf("reply on %s", pk.TopicName)
+	}
+	other.ping()
+}
+
 // A packet over the limit is refused by name, its bytes are not kept, and the
 // connection goes on, so that a store-and-forward client does not loop on it.
 func TestOversizePublishIsRefusedAndTheClientGoesOn(t *testing.T) {
@@ -325,7 +340,7 @@ func TestF3_ResponseTopicGetsAcceptanceAndRefusal(t *testing.T) {
 
 // A response topic can not be used to speak where the client may not.
 func TestResponseTopicIsGuarded(t *testing.T) {
-	for _, topic := range []string{"apollo/default/cmd/pump-1", "apollo/default/task/t/status", "apollo/default/reply/other", "d/p1", "$SYS/x", "n/p1"} {
+	for _, topic := range []string{"apollo/default/cmd/pump-1", "apollo/default/task/t/status", "apollo/default/reply/other", "d/p00001", "$SYS/x", "n/p00001"} {
 		g := deciding(broker.Verdict{Reason: broker.Accepted, Body: []byte("{}")})
 		b := serve(t, g)
 		all := start(t, b.Addr("mqtt"), connect{id: "other"})

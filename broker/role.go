@@ -51,11 +51,11 @@ func newRights(t *topics, role Role, clientID, node string) rights {
 	r := rights{role: role, topics: t}
 	switch role {
 	case Agent:
-		r.write, r.read = t.evt+node, t.cmd+node
+		r.write, r.read = t.Evt(node), t.Cmd(node)
 	case NarrowbandAgent:
-		r.write, r.read = uplinkShort+node, downlinkShort+node
+		r.write, r.read = wire.NarrowbandUp(node), wire.NarrowbandDown(node)
 	case Operator:
-		r.write, r.read = t.task, t.reply+wire.EscapeLevel(clientID)
+		r.write, r.read = t.task, t.Reply(clientID)
 	}
 	return r
 }
@@ -68,22 +68,14 @@ func (r rights) mayRead(topic string) bool {
 	}
 	t := r.topics
 	switch {
-	case topic == t.alarm, topic == r.read, topic == t.task:
-		return true // nothing is ever delivered on the task topic
-	case strings.HasPrefix(topic, t.tasks):
-		return oneLevel(topic[len(t.tasks):], statusSuffix)
-	case strings.HasPrefix(topic, t.nodes):
-		return oneLevel(topic[len(t.nodes):], stateSuffix)
+	case topic == t.alarm, topic == r.read, t.status.has(topic), t.state.has(topic):
+		return true
+	case topic == t.task:
+		return true // nothing is ever delivered there
 	case strings.HasPrefix(topic, r.read) && topic[len(r.read)] == '/':
 		return true
 	}
 	return !reserved(topic)
-}
-
-// oneLevel reports whether s is one topic level followed by suffix.
-func oneLevel(s, suffix string) bool {
-	level, ok := strings.CutSuffix(s, suffix)
-	return ok && level != "" && !strings.Contains(level, "/")
 }
 
 // maySubscribe reports whether the filter can match anything that the client
@@ -91,7 +83,7 @@ func oneLevel(s, suffix string) bool {
 // one. An operator may also name the task topic, because HMI tools subscribe
 // to what they write; nothing is ever delivered there.
 func (r rights) maySubscribe(filter string) bool {
-	if !validFilter(filter) || strings.HasPrefix(filter, "$") {
+	if !validFilter(filter) || dollar(filter) {
 		return false
 	}
 	if r.role != Operator {
@@ -101,7 +93,7 @@ func (r rights) maySubscribe(filter string) bool {
 	switch {
 	case !reserved(filter), overlaps(filter, t.task), overlaps(filter, t.alarm):
 		return true
-	case overlaps(filter, t.tasks+"+"+statusSuffix), overlaps(filter, t.nodes+"+"+stateSuffix):
+	case overlaps(filter, t.statuses), overlaps(filter, t.nodes):
 		return true
 	}
 	return overlaps(filter, r.read) || overlaps(filter, r.read+"/#")

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -91,6 +92,13 @@ func (r *registry) due(now time.Time) []string {
 	return ids
 }
 
+// absent counts the sessions of clients that are away.
+func (r *registry) absent() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return int64(len(r.sessions))
+}
+
 // peers returns the connected peers.
 func (r *registry) peers() []*peer {
 	r.mu.Lock()
@@ -136,12 +144,18 @@ func (b *Broker) claim(p *peer) error {
 }
 
 // ended runs when nothing of a connection runs any more except late verdicts.
-func (b *Broker) ended(c *conn, panicked bool) {
+func (b *Broker) ended(c *conn, panicked bool, err error) {
 	p := c.peer
 	if p == nil {
 		return
 	}
 	cause := c.causeNow()
+	var fault packets.Code
+	if cause == Lost && (panicked || errors.As(err, &fault) && fault.Code >= packets.ErrUnspecifiedError.Code) {
+		cause = Refused // malformed bytes, which the protocol engine ends without a word
+		p.audit.warn("client disconnected", "client", short(p.clientID), "user", short(p.username),
+			"remote", c.RemoteAddr().String(), "reason", "malformed packet", "err", err)
+	}
 	if cause == Slow {
 		b.stats.slowClosed.Add(1)
 		b.audit.warn("connection closed: peer does not read what is sent to it",

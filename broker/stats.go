@@ -29,6 +29,8 @@ type stats struct {
 type Stats struct {
 	// Operators, Agents and NarrowbandAgents are currently connected.
 	Operators, Agents, NarrowbandAgents int64
+	// Sessions are kept for operators that are away.
+	Sessions int64
 	// Connections were admitted; Refused were answered with a refusal; TurnedAway
 	// were closed unread because the broker was full.
 	Connections, Refused, TurnedAway uint64

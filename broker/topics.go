@@ -3,69 +3,55 @@ package broker
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/apollo-11/apollo11/wire"
 )
 
 // topics are the names of one site. They are built once, so that the check of
 // each delivery needs no allocation.
 type topics struct {
-	task  string // apollo/<site>/task
-	tasks string // apollo/<site>/task/, continued by <task id>/status
-	nodes string // apollo/<site>/node/, continued by <node>/state
-	alarm string // apollo/<site>/alarm
-	cmd   string // apollo/<site>/cmd/
-	evt   string // apollo/<site>/evt/
-	reply string // apollo/<site>/reply/
+	wire.Topics
+	task, alarm     string
+	status, state   affix  // of the status and state topics, around their one level
+	statuses, nodes string // as filters
 }
 
-const (
-	uplinkShort   = "n/"
-	downlinkShort = "d/"
+// affix is what stands around the level that varies.
+type affix struct{ prefix, suffix string }
 
-	statusSuffix = "/status"
-	stateSuffix  = "/state"
+// anyLevel is the filter level for the level that varies.
+const anyLevel = "+"
 
-	// maxName bounds the names of sites, nodes and short ids: they are topic
-	// levels, file names and log keys.
-	maxName = 64
-)
-
-func newTopics(site string) topics {
-	root := "apollo/" + site + "/"
-	return topics{
-		task:  root + "task",
-		tasks: root + "task/",
-		nodes: root + "node/",
-		alarm: root + "alarm",
-		cmd:   root + "cmd/",
-		evt:   root + "evt/",
-		reply: root + "reply/",
+func newTopics(site string) (topics, error) {
+	w, err := wire.NewTopics(site)
+	if err != nil {
+		return topics{}, err
 	}
+	t := topics{Topics: w, task: w.Task(), alarm: w.Alarm(), statuses: w.TaskStatus(anyLevel), nodes: w.NodeState(anyLevel)}
+	t.status.prefix, t.status.suffix, _ = strings.Cut(t.statuses, anyLevel)
+	t.state.prefix, t.state.suffix, _ = strings.Cut(t.nodes, anyLevel)
+	return t, nil
 }
 
-// validName reports whether s may name a site, a node or a short id.
-func validName(s string) bool {
-	if s == "" || len(s) > maxName {
+// has reports whether topic is one level between prefix and suffix.
+func (a affix) has(topic string) bool {
+	rest, ok := strings.CutPrefix(topic, a.prefix)
+	if !ok {
 		return false
 	}
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-		case (c == '.' || c == '_' || c == '-') && i > 0:
-		default:
-			return false
-		}
-	}
-	return true
+	level, ok := strings.CutSuffix(rest, a.suffix)
+	return ok && level != "" && !strings.Contains(level, "/")
 }
 
 // reserved reports whether the topic or filter belongs to the system: ours,
 // the narrowband ones and everything that begins with '$'.
 func reserved(topic string) bool {
-	return topic == "apollo" || strings.HasPrefix(topic, "apollo/") ||
-		topic == "n" || strings.HasPrefix(topic, uplinkShort) ||
-		topic == "d" || strings.HasPrefix(topic, downlinkShort) ||
-		strings.HasPrefix(topic, "$")
+	first, _, _ := strings.Cut(topic, "/")
+	switch first {
+	case wire.Root, "n", "d":
+		return true
+	}
+	return dollar(topic)
 }
 
 // validTopic reports whether a message may be published on topic at all.

@@ -12,6 +12,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/crypto/bcrypt"
+
+	"github.com/apollo-11/apollo11/wire"
 )
 
 const (
@@ -57,7 +59,7 @@ type userEntry struct {
 //	users:
 //	  - {name: hmi, password_bcrypt: "$2a$...", role: operator}
 //	  - {name: pump-1, password_bcrypt: "$2a$...", role: agent, node: pump-1}
-//	  - {name: pump-1-nb, password_bcrypt: "$2a$...", role: narrowband, node: p1}
+//	  - {name: pump-1-nb, password_bcrypt: "$2a$...", role: narrowband, node: 7k2m9p}
 //
 // node is the node of an agent and the short node id of a narrowband user.
 // Unknown keys are refused with their line; all faults are returned at once.
@@ -130,10 +132,18 @@ func (e userEntry) parse() (user, error) {
 	switch {
 	case u.role == Operator && e.Node != "":
 		return user{}, errors.New("node is only for agents")
-	case u.role != Operator && !validName(e.Node):
-		return user{}, fmt.Errorf("node %q: want 1 to %d letters, digits, '.', '_' or '-'", e.Node, maxName)
+	case u.role != Operator:
+		return u, checkNode(u.role, e.Node)
 	}
 	return u, nil
+}
+
+// checkNode checks the node of an agent or the short id of a narrowband agent.
+func checkNode(role Role, node string) error {
+	if role == NarrowbandAgent {
+		return wire.CheckShort(node)
+	}
+	return wire.CheckNode(node)
 }
 
 // entryLines returns the line of each entry, for messages.

@@ -190,7 +190,14 @@ func (g *gateway) until(what string, cond func() bool) {
 	}
 }
 
-// result returns the processed events of an instruction.
+// got is results for callers without the lock.
+func (g *gateway) got(seq uint64) []*wire.Event {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.results(seq)
+}
+
+// results returns the processed events of an instruction.
 func (g *gateway) results(seq uint64) (found []*wire.Event) {
 	for _, e := range g.events {
 		if e.Seq == seq && e.Phase == wire.PhaseProcessed {

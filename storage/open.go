@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// defaultMinFreeBytes is the larger of 16 MiB and six log files: what the
-	// engine may need at once for logs, a flush and a compaction.
-	defaultMinFreeBytes = 16 << 20
+	// defaultMinFreeBytes is six log files: what the engine may need at once for
+	// logs, a flush and a compaction.
+	defaultMinFreeBytes = 27 << 20
 	// defaultBallastBytes is room for one memtable flush with its log and for
 	// several compactions of the first level.
 	defaultBallastBytes = 8 << 20
@@ -40,7 +40,7 @@ type Options struct {
 	// possibly with locks held, when durability is unknown or the engine gave up.
 	// It must end the process and not return. nil logs and exits with code 70.
 	OnFatal func(error)
-	// MinFreeBytes is what must be free on the file system to open; 0 is 16 MiB.
+	// MinFreeBytes is what must be free on the file system to open; 0 is 27 MiB.
 	MinFreeBytes uint64
 	// BallastBytes is the size of the reserve file; 0 is 8 MiB, negative is none.
 	// A file system that can't say how much is free gets none.

@@ -145,7 +145,7 @@ func TestTooLittleSpaceIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 15 << 20, TotalBytes: 1 << 30})
 	o := options(t, disk, "/s")
 	oe := openFails(t, o, storage.OpenNoSpace)
-	if !strings.Contains(oe.Cause.Error(), fmt.Sprint(15<<20)) || !strings.Contains(oe.Cause.Error(), fmt.Sprint(16<<20)) {
+	if !strings.Contains(oe.Cause.Error(), fmt.Sprint(15<<20)) || !strings.Contains(oe.Cause.Error(), fmt.Sprint(27<<20)) {
 		t.Errorf("the cause does not say both numbers: %v", oe.Cause)
 	}
 	if got := files(t, disk, "/s"); len(got) != 0 {
@@ -159,7 +159,7 @@ func TestTooLittleSpaceIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 func TestG3_ReserveIsGivenUpToOpen(t *testing.T) {
 	disk := vfs.NewMem()
 	o := options(t, usageFS{disk}, "/s")
-	o.BallastBytes = 4 << 20
+	o.BallastBytes, o.MinFreeBytes = 4<<20, 16<<20
 	s := open(t, o)
 	put(t, s, "k", "v")
 	closeStore(t, s)

@@ -90,8 +90,11 @@ func (c *Core) unfit(a, before *attempt, forgotten bool) Result {
 // instruction.
 func (c *Core) resultOf(a, o *attempt) Result {
 	a.startedAt = o.startedAt
-	return Result{Code: wire.CodeOK,
-		Detail: clip(fmt.Sprintf("attempt %d of this instruction has done it already, so it was not run again; %s", o.attempt, o.detail))}
+	detail := fmt.Sprintf("attempt %d of this instruction has done it already, so it was not run again", o.attempt)
+	if o.detail != "" {
+		detail += ": " + o.detail
+	}
+	return Result{Code: wire.CodeOK, Detail: detail}
 }
 
 func expired(by time.Duration, when string) Result {
@@ -104,7 +107,7 @@ func (c *Core) late(a *attempt) (late bool, by time.Duration) {
 	if a.work.NotAfter == 0 {
 		return false, 0
 	}
-	ms, ok := c.clock.gateway(c.now)
+	ms, ok := c.clock.latest(c.now)
 	if !ok || ms <= a.work.NotAfter {
 		return false, 0
 	}
@@ -116,7 +119,7 @@ func (c *Core) timely(a *attempt) bool {
 	if a.work.NotAfter == 0 {
 		return true
 	}
-	ms, ok := c.clock.gateway(c.now)
+	ms, ok := c.clock.latest(c.now)
 	return ok && ms <= a.work.NotAfter
 }
 

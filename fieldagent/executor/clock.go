@@ -2,57 +2,82 @@ package executor
 
 import "time"
 
-// clock knows the gateway's time, which not_after is measured in. Every message
-// that carries it gives a lower bound, since the message may have waited
-// somewhere; so the highest bound counts, until a welcome says something newer.
-// Between messages the monotonic clock carries it on.
+// clock knows the gateway's time, which not_after is measured in, between two
+// bounds. A time in a message is a lower bound, since the message may have waited
+// somewhere. The welcome that answers a hello also gives an upper one: it can't be
+// older than the hello. The monotonic clock carries both on. What must not happen
+// late is judged by the upper bound; what is told uses the lower one, so that
+// nothing seems to arrive before it was sent.
+//
+// The price is that on a slow link things are refused early by as much as the
+// last hello took. Quartz drifts; the doubt that this brings is noticed (see
+// heard) and ends with another hello.
 type clock struct {
-	known bool
-	base  int64 // gateway's Unix ms when Mono was 0
+	heardOf bool // low holds
+	bounded bool // high holds
+	// Gateway's Unix ms when Mono was 0.
+	low, high int64
 
 	// wallBase is Wall minus Mono at the last step, to notice jumps.
 	wallSeen bool
 	wallBase int64
 }
 
-// heard takes a gateway time from an instruction.
-func (c *clock) heard(now Now, ms int64) {
+// heard takes the time at which the gateway sent a message that has just come. It
+// reports whether the bounds are so far from it that they should be measured
+// again.
+func (c *clock) heard(now Now, ms int64) (doubtful bool) {
 	if ms <= 0 {
-		return
+		return false
 	}
-	if b := ms - now.Mono.Milliseconds(); !c.known || b > c.base {
-		c.known, c.base = true, b
+	b := ms - now.Mono.Milliseconds()
+	if !c.heardOf || b > c.low {
+		c.heardOf, c.low = true, b
 	}
+	c.high = max(c.high, c.low)
+	return c.bounded && c.high-b > ClockLimit.Milliseconds()
 }
 
-// welcomed takes the gateway time of a welcome, and returns how far the agent's
-// own clock is ahead of it.
-func (c *clock) welcomed(now Now, ms int64) (ahead time.Duration) {
-	c.known, c.base = true, ms-now.Mono.Milliseconds()
+// welcomed takes the gateway's time of a welcome that came took after its hello,
+// and returns how far the agent's own clock is ahead of it.
+func (c *clock) welcomed(now Now, ms int64, took time.Duration) (ahead time.Duration) {
+	c.heardOf, c.bounded = true, true
+	c.low = ms - now.Mono.Milliseconds()
+	c.high = c.low + took.Milliseconds()
 	return time.Duration(now.Wall-ms) * time.Millisecond
 }
 
-// gateway is the best guess of the gateway's time in Unix ms. ok is false when
-// neither the gateway nor a trusted clock has told. A trusted own clock counts
-// while it is near the gateway's; the later of the two is taken, so that nothing
-// starts late.
-func (c *clock) gateway(now Now) (ms int64, ok bool) {
-	if !c.known {
-		return now.Wall, now.WallOK
+// wallFits reports whether the agent's own clock is trusted and near what is
+// known of the gateway's.
+func (c *clock) wallFits(now Now) bool {
+	if !now.WallOK {
+		return false
 	}
-	ms = c.base + now.Mono.Milliseconds()
-	if now.WallOK && now.Wall > ms && now.Wall-ms <= ClockLimit.Milliseconds() {
-		ms = now.Wall
-	}
-	return ms, true
+	b, limit := now.Wall-now.Mono.Milliseconds(), ClockLimit.Milliseconds()
+	return (!c.heardOf || b >= c.low-limit) && (!c.bounded || b <= c.high+limit)
 }
 
-// stamp is the Unix time in ms for events: the agent's own if it is trusted, else
-// the gateway's, else the agent's own as it is.
+// latest is the latest that the gateway's time can be, in Unix ms. ok is false
+// when that is not known.
+func (c *clock) latest(now Now) (ms int64, ok bool) {
+	mono := now.Mono.Milliseconds()
+	switch {
+	case c.wallFits(now) && c.heardOf:
+		return max(now.Wall, c.low+mono), true
+	case c.bounded:
+		return c.high + mono, true
+	case now.WallOK && !c.heardOf:
+		return now.Wall, true
+	}
+	return 0, false
+}
+
+// stamp is the Unix time in ms for events: the agent's own if it is trusted and
+// near the gateway's, else the gateway's, else the agent's own as it is.
 func (c *clock) stamp(now Now) int64 {
 	ms := now.Wall
-	if !now.WallOK && c.known {
-		ms = c.base + now.Mono.Milliseconds()
+	if c.heardOf && !c.wallFits(now) {
+		ms = c.low + now.Mono.Milliseconds()
 	}
 	return max(ms, 1)
 }

@@ -150,7 +150,9 @@ func (c *Core) Step(now Now, in Input) Output {
 func (c *Core) received(m wire.Message) {
 	switch m := m.(type) {
 	case *wire.Instruction:
-		c.clock.heard(c.now, m.SentAt)
+		if c.clock.heard(c.now, m.SentAt) {
+			c.askTime()
+		}
 		c.acknowledged(m.Through, false)
 		c.deliver(m)
 	case *wire.Cancel:
@@ -186,9 +188,9 @@ func (c *Core) receivedCompact(frame any) {
 // closes the Output.
 func (c *Core) finish() Output {
 	c.expireQueue()
+	c.giveUpOverdue()
 	c.startReady()
 	c.tellSlowWork()
-	c.giveUpOverdue()
 	c.goOnStopping()
 	c.keepSession()
 	c.sendEvents()

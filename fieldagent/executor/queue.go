@@ -133,7 +133,7 @@ func (c *Core) olderRuns(a *attempt) bool {
 // start records that the attempt runs, and then asks for it.
 func (c *Core) start(a *attempt) {
 	c.leaveQueue(a)
-	a.state, a.startedMono, a.startedAt = running, c.now.Mono, c.clock.stamp(c.now)
+	a.state, a.startedMono, a.startedAt = running, c.now.Mono, max(c.clock.stamp(c.now), a.receivedAt)
 	in := a.work
 	a.work = nil
 	c.running = append(c.running, a)
@@ -162,7 +162,7 @@ func (c *Core) tellSlowWork() {
 }
 
 func (c *Core) queueDeadlines(at func(time.Duration)) {
-	ms, ok := c.clock.gateway(c.now)
+	ms, ok := c.clock.latest(c.now)
 	for _, a := range c.queue {
 		if !a.stored {
 			at(a.arrivedMono + ShortWork)
@@ -240,7 +240,7 @@ func (c *Core) end(a *attempt, r Result) {
 	c.leaveQueue(a)
 	c.leaveRunning(a)
 	a.state, a.code, a.detail, a.work, a.lines = ended, r.Code, clip(r.Detail), nil, nil
-	a.finishedAt, a.endedMono = c.clock.stamp(c.now), c.now.Mono
+	a.finishedAt, a.endedMono = max(c.clock.stamp(c.now), a.receivedAt, a.startedAt), c.now.Mono
 	c.emit(a, &wire.Event{Phase: wire.PhaseProcessed, Code: a.code, Detail: a.detail, Payload: r.Payload})
 	c.table.ends = append(c.table.ends, a)
 	c.noteOf(LevelInfo, a, "ended", a.detail)

@@ -13,15 +13,16 @@ import (
 type recordKind uint8
 
 const (
-	kindHead    recordKind = 1 // what the journal is
-	kindQueued  recordKind = 2 // an instruction that waits
-	kindStarted recordKind = 3 // an attempt that is about to run
-	kindEvent   recordKind = 4 // an event; a processed one ends its attempt
-	kindThrough recordKind = 5 // the gateway has these events
-	kindEnded   recordKind = 6 // an attempt whose end is known (after a rewrite)
-	kindMark    recordKind = 7 // attempts that were forgotten
-	kindDropped recordKind = 8 // a waiting attempt that was given back unstarted
-	kindAhead   recordKind = 9 // a cancel that came before its attempt
+	kindHead    recordKind = 1  // what the journal is
+	kindQueued  recordKind = 2  // an instruction that waits
+	kindStarted recordKind = 3  // an attempt that is about to run
+	kindEvent   recordKind = 4  // an event; a processed one ends its attempt
+	kindThrough recordKind = 5  // the gateway has these events
+	kindEnded   recordKind = 6  // an attempt whose end is known (after a rewrite)
+	kindMark    recordKind = 7  // attempts that were forgotten
+	kindDropped recordKind = 8  // a waiting attempt that was given back unstarted
+	kindAhead   recordKind = 9  // a cancel that came before its attempt
+	kindReborn  recordKind = 10 // a new incarnation; events are numbered from 1 again
 )
 
 type headRecord struct {
@@ -84,6 +85,11 @@ type aheadRecord struct {
 	Kind    recordKind `cbor:"0,keyasint"`
 	Seq     uint64     `cbor:"1,keyasint"`
 	Attempt uint8      `cbor:"2,keyasint"`
+}
+
+type rebornRecord struct {
+	Kind        recordKind `cbor:"0,keyasint"`
+	Incarnation uint64     `cbor:"1,keyasint"`
 }
 
 // encode returns the record's bytes. The types above can always be encoded.
@@ -180,6 +186,8 @@ func (c *Core) replay(i int, b []byte) error {
 			}
 			return nil
 		})
+	case kindReborn:
+		return replayAs(b, func(r rebornRecord) error { c.renumber(r); return nil })
 	case kindAhead:
 		return replayAs(b, func(r aheadRecord) error { c.addAhead(cancelAhead{r.Seq, r.Attempt, c.now.Mono}); return nil })
 	}

@@ -20,6 +20,9 @@ type session struct {
 	// no welcome.
 	nextAt  time.Duration
 	helloAt time.Duration // when the last hello was sent
+	// askedAt is when the first hello was sent that no welcome has answered.
+	asked   bool
+	askedAt time.Duration
 }
 
 // stopping is how far the agent's end has come.
@@ -36,7 +39,7 @@ type stopping struct {
 
 func (c *Core) connected(id uint64) {
 	s := &c.session
-	s.up, s.id, s.welcomed, s.refused = true, id, false, ""
+	s.up, s.id, s.welcomed, s.refused, s.asked = true, id, false, "", false
 	c.sent = c.through
 	c.hello()
 }
@@ -48,7 +51,22 @@ func (c *Core) hello() {
 	h.Clock, h.ClockSet = max(c.now.Wall, 0), c.now.WallOK
 	h.Workers = uint16(c.cfg.Workers)
 	c.send(&h)
-	c.session.helloAt, c.session.nextAt = c.now.Mono, c.now.Mono+HelloAgain
+	s := &c.session
+	s.helloAt = c.now.Mono
+	if !s.asked {
+		s.asked, s.askedAt = true, c.now.Mono
+	}
+	if !s.welcomed {
+		s.nextAt = c.now.Mono + HelloAgain
+	}
+}
+
+// askTime has the gateway's time measured again, at most once an AskTimeAgain.
+func (c *Core) askTime() {
+	if s := &c.session; s.welcomed && c.now.Mono-s.helloAt >= AskTimeAgain {
+		s.asked = false
+		c.hello()
+	}
 }
 
 // helloSoon introduces the agent again, unless that was done just now.
@@ -65,7 +83,12 @@ func (c *Core) welcome(m *wire.Welcome) {
 		c.note(LevelDebug, "welcome ignored", "it is for another session")
 		return
 	}
-	if ahead := c.clock.welcomed(c.now, m.Now); ahead.Abs() > ClockLimit && !s.welcomed {
+	if !s.asked {
+		c.clock.heard(c.now, m.Now)
+		return // a second answer
+	}
+	s.asked = false
+	if ahead := c.clock.welcomed(c.now, m.Now, c.now.Mono-s.askedAt); ahead.Abs() > ClockLimit && !s.welcomed {
 		c.note(LevelWarn, "clocks differ", fmt.Sprintf("the agent's is %v ahead of the gateway's; trusted: %v", ahead, c.now.WallOK))
 	}
 	if m.Refused != "" {
@@ -74,6 +97,10 @@ func (c *Core) welcome(m *wire.Welcome) {
 		}
 		s.refused, s.welcomed = m.Refused, false
 		s.nextAt = c.now.Mono + RefusedAgain
+		return
+	}
+	if m.Through >= c.next {
+		c.reincarnate(m.Through)
 		return
 	}
 	c.acknowledged(m.Through, false)
@@ -91,6 +118,41 @@ func (c *Core) welcome(m *wire.Welcome) {
 	}
 	s.nextAt = c.now.Mono + s.beat
 	c.sent, c.resendIn = c.through, ResendAfter
+}
+
+// reincarnate begins a new life: the gateway has events of this agent that its
+// journal does not know, so the journal is an old copy (a card that was written
+// back). Numbers would be used twice and what ran since then is not known. The
+// new incarnation tells the gateway so; events start again at 1.
+func (c *Core) reincarnate(through uint64) {
+	if c.incarnation == c.cfg.Incarnation {
+		if c.now.Mono-c.session.helloAt < HelloAgain {
+			return // it answers a hello of before
+		}
+		c.out.Fatal = fmt.Sprintf("the gateway has event %d of this agent, whose journal ends with %d: start it again", through, c.next-1)
+		return
+	}
+	c.note(LevelWarn, "the journal is an old copy: a new incarnation begins",
+		fmt.Sprintf("the gateway has event %d, the journal ends with %d", through, c.next-1))
+	r := rebornRecord{kindReborn, c.cfg.Incarnation}
+	c.record(r)
+	c.renumber(r)
+	c.session.welcomed = false
+	c.hello()
+}
+
+// renumber applies a rebornRecord.
+func (c *Core) renumber(r rebornRecord) {
+	for i, ev := range c.events {
+		renumbered := *ev // the old one may be on its way to the network
+		renumbered.Number = firstEvent + uint64(i)
+		c.events[i] = &renumbered
+	}
+	for _, a := range c.table.known {
+		a.last -= min(a.last, c.through)
+	}
+	c.incarnation, c.through, c.sent, c.journalled = r.Incarnation, 0, 0, 0
+	c.next = firstEvent + uint64(len(c.events))
 }
 
 // keepSession sends what is due on an idle connection: a heartbeat, or another

@@ -179,6 +179,7 @@ const (
 	HedgeMost            = time.Minute            // the longest such interval
 	NarrowbandGap        = 100 * time.Millisecond // the narrowband path takes ten frames a second
 	HelloAgain           = 5 * time.Second        // a hello without welcome is repeated
+	AskTimeAgain         = time.Minute            // between hellos that only ask for the time
 	RefusedAgain         = time.Minute            // so is one that was refused
 	DefaultHeartbeat     = 5 * time.Second        // if the welcome names none
 	ClockLimit           = 2 * time.Second        // own and gateway's clock may differ by this

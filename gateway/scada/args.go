@@ -42,6 +42,7 @@ func (d *decoder) arguments(root *value) {
 			return
 		}
 		m = checked.Map()
+		d.coerced(args, m)
 	}
 	encoded, err := wire.EncodeMap(m, wire.MaxArgsBytes)
 	if err != nil {
@@ -49,6 +50,23 @@ func (d *decoder) arguments(root *value) {
 		return
 	}
 	d.spec.Args = encoded
+}
+
+// coerced warns of numbers in quotes that were taken as numbers, which wire does
+// for the arguments of built-in intents (A3).
+func (d *decoder) coerced(args *value, canonical map[string]any) {
+	if args == nil {
+		return
+	}
+	for i := range args.kids {
+		m := &args.kids[i]
+		if m.kind != kindText || !jsonNumber(m.text) {
+			continue
+		}
+		if _, stays := canonical[m.key].(string); !stays {
+			d.warn(m.at, WarnCoerced, "args."+m.key, "is "+m.describe()+" and was taken as a number")
+		}
+	}
 }
 
 // argFault gives an argument's fault the place of that argument, or of the

@@ -19,8 +19,9 @@
 //   - YAML is used as another spelling of JSON: anchors, aliases, merge keys,
 //     tags, several documents, True, 0x10, 1_000, 010 and .inf are refused.
 //   - null is never a value of a field. Leave the field out.
-//   - A number in quotes is text, not a number, in every field. The only
-//     exception is the level of a pin, whose spellings wire.ParseArgs lists.
+//   - A number in quotes is refused in every field of a task. The arguments of
+//     built-in intents belong to wire.ParseArgs, which takes decimal digits in
+//     quotes as the number; a warning says so.
 //   - Where text is asked for, only task_id (a whole number) and the values of
 //     metadata (any scalar) are turned into text, with a warning.
 //   - Integers are exact to 64 bits. A number with a fraction or an exponent that

@@ -41,8 +41,9 @@ func TestA1_ZeroIsAValue(t *testing.T) {
 	}
 }
 
-// A number in quotes is refused in every field that is a number, in both formats
-// and with a hint; the words for a level are the only other spellings there are.
+// A number in quotes is refused in every field of a task, in both formats and
+// with a hint. In the arguments of built-in intents it is the number, in each that
+// takes one, and recorded as coerced.
 func TestA3_NumbersInQuotes(t *testing.T) {
 	for _, c := range []struct{ field, json, yaml string }{
 		{"timeout", `"timeout":"120"`, `timeout: "120"`},
@@ -55,10 +56,20 @@ func TestA3_NumbersInQuotes(t *testing.T) {
 		refuse(t, with(c.json), scada.JSON, scada.CodeWrongType, c.field)
 		refuse(t, "intent: collect_metrics\nnode: a\n"+c.yaml, scada.YAML, scada.CodeWrongType, c.field)
 	}
-	if got := levelOf(t, parse(t, write(`"1"`), scada.JSON)); got != uint64(1) {
-		t.Errorf("level %v", got)
+	for _, c := range []struct{ doc, field string }{
+		{write(`"1"`), "args.level"},
+		{`{"task_id":"t","intent":"gpio.pulse","node":"a","args":{"pin":"GPIO17","width_ms":"500"}}`, "args.width_ms"},
+	} {
+		_, warnings, err := scada.ParseTask([]byte(c.doc), scada.JSON, scada.Options{})
+		if err != nil || len(warnings) != 1 || warnings[0].Code != scada.WarnCoerced || warnings[0].Field != c.field {
+			t.Errorf("%s: %+v, %v", c.doc, warnings, err)
+		}
 	}
-	refuse(t, `{"intent":"gpio.pulse","node":"a","args":{"pin":"GPIO17","width_ms":"500"}}`, scada.JSON, scada.CodeBadValue, "args.width_ms")
+	for _, word := range []string{`"on"`, `"true"`, "1", "true"} { // words and numbers are no coercion
+		if _, warnings, err := scada.ParseTask([]byte(write(word)), scada.JSON, scada.Options{}); err != nil || len(warnings) != 0 {
+			t.Errorf("%s: %+v, %v", word, warnings, err)
+		}
+	}
 	refuse(t, `{"intent":"gpio.write","node":"a","args":{"pin":"17","value":"1"}}`, scada.JSON, scada.CodeUnknownField, "args.value")
 }
 

@@ -23,7 +23,7 @@ type block struct {
 
 // readBlocks reads a script: blocks apart by a blank line, each "# name", lines
 // of the document after "> ", then the expected lines.
-func readBlocks(t *testing.T, path string) []block {
+func readBlocks(t testing.TB, path string) []block {
 	t.Helper()
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -52,7 +52,7 @@ func readBlocks(t *testing.T, path string) []block {
 	return blocks
 }
 
-func writeBlocks(t *testing.T, path string, blocks []block) {
+func writeBlocks(t testing.TB, path string, blocks []block) {
 	t.Helper()
 	var out strings.Builder
 	for i, b := range blocks {

@@ -51,10 +51,11 @@ type NodeStatus struct {
 
 // NewStatus sums up a task from all of its instructions.
 func NewStatus(site string, t engine.Task, ins []engine.Instruction) Status {
+	state, counts := summary(ins)
 	s := Status{
 		TaskID:  t.ID,
 		Intent:  t.Spec.Intent,
-		State:   Overall(ins).String(),
+		State:   state,
 		Settled: settled(ins),
 		Created: stamp(t.Created),
 		Updated: stamp(updated(t, ins)),
@@ -64,7 +65,7 @@ func NewStatus(site string, t engine.Task, ins []engine.Instruction) Status {
 		s.one(site, ins[0])
 		return s
 	}
-	s.Count, s.Counts = len(ins), counts(ins)
+	s.Count, s.Counts = len(ins), counts
 	order := slices.Clone(ins)
 	slices.SortStableFunc(order, func(a, b engine.Instruction) int {
 		return cmp.Or(cmp.Compare(attention(a.State), attention(b.State)), cmp.Compare(a.Node, b.Node))
@@ -111,39 +112,6 @@ func attention(s engine.State) int {
 	return 7
 }
 
-// Overall is the state of a task. While something is under way it is RUNNING if
-// anything runs or has ended, else RETRYING, DISPATCHED or PENDING, the first
-// that occurs; afterwards the worst end: FAILED, TIMEOUT, CANCELLED, SUCCEEDED.
-// Without instructions it is PENDING.
-func Overall(ins []engine.Instruction) engine.State {
-	var has [engine.StateTimeout + 1]bool
-	open, ended := false, false
-	for _, in := range ins {
-		if in.State <= engine.StateTimeout {
-			has[in.State] = true
-		}
-		open = open || !in.State.Settled()
-		ended = ended || in.State.Settled()
-	}
-	if !open && ended {
-		for _, s := range []engine.State{engine.StateFailed, engine.StateTimeout, engine.StateCancelled} {
-			if has[s] {
-				return s
-			}
-		}
-		return engine.StateSucceeded
-	}
-	switch {
-	case has[engine.StateRunning], ended:
-		return engine.StateRunning
-	case has[engine.StateRetrying]:
-		return engine.StateRetrying
-	case has[engine.StateDispatched]:
-		return engine.StateDispatched
-	}
-	return engine.StatePending
-}
-
 func settled(ins []engine.Instruction) bool {
 	for _, in := range ins {
 		if !in.State.Settled() {
@@ -153,12 +121,17 @@ func settled(ins []engine.Instruction) bool {
 	return len(ins) > 0
 }
 
-func counts(ins []engine.Instruction) map[string]int {
+// summary is the state of a task as the engine sums it up, and how many of its
+// instructions are in which state.
+func summary(ins []engine.Instruction) (string, map[string]int) {
+	state, counts := engine.Summarize(ins)
 	m := make(map[string]int)
-	for _, in := range ins {
-		m[in.State.String()]++
+	for s, n := range counts {
+		if n > 0 {
+			m[engine.State(s).String()] = n
+		}
 	}
-	return m
+	return state.String(), m
 }
 
 func updated(t engine.Task, ins []engine.Instruction) int64 {
@@ -216,19 +189,6 @@ type Reply struct {
 	Error       *Error    `json:"error,omitempty"`
 	More        []*Error  `json:"more,omitempty"`
 	Warnings    []Warning `json:"warnings,omitempty"`
-}
-
-// Accepted answers a task that is on disk. ins may be empty right after the
-// submission.
-func Accepted(topics wire.Topics, t engine.Task, ins []engine.Instruction, warnings []Warning) Reply {
-	return Reply{
-		OK:          true,
-		TaskID:      t.ID,
-		State:       Overall(ins).String(),
-		TraceID:     traceText(t.Trace),
-		StatusTopic: topics.TaskStatus(t.ID),
-		Warnings:    warnings,
-	}
 }
 
 // Refused answers a task that was not taken. Any error but an *Error is a fault

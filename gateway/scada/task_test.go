@@ -14,7 +14,7 @@ import (
 )
 
 // parse accepts a document or fails the test.
-func parse(t *testing.T, doc string, f scada.Format) engine.Spec {
+func parse(t testing.TB, doc string, f scada.Format) engine.Spec {
 	t.Helper()
 	spec, _, err := scada.ParseTask([]byte(doc), f, scada.Options{Site: "default"})
 	if err != nil {
@@ -24,7 +24,7 @@ func parse(t *testing.T, doc string, f scada.Format) engine.Spec {
 }
 
 // argsOf encodes what the arguments should be.
-func argsOf(t *testing.T, m map[string]any) wire.RawMap {
+func argsOf(t testing.TB, m map[string]any) wire.RawMap {
 	t.Helper()
 	b, err := wire.EncodeMap(m, wire.MaxArgsBytes)
 	if err != nil {

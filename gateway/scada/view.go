@@ -32,7 +32,7 @@ func Marshal(d Document) ([]byte, error) {
 // TaskView is a task with how far it has come.
 type TaskView struct {
 	TaskDoc
-	State   string         `json:"state"`   // see Overall
+	State   string         `json:"state"`   // see engine.Summarize
 	Settled bool           `json:"settled"` // nothing more happens by itself
 	Count   int            `json:"count"`   // of instructions
 	Counts  map[string]int `json:"counts"`  // of instructions by state
@@ -54,12 +54,13 @@ func NewTaskView(site string, t engine.Task, ins []engine.Instruction, detail bo
 		doc = TaskDoc{Intent: t.Spec.Intent, Nodes: t.Spec.Nodes, Args: map[string]any{"unreadable": err.Error()}}
 	}
 	doc.TaskID, doc.TraceID = t.ID, traceText(t.Trace)
+	state, counts := summary(ins)
 	v := TaskView{
 		TaskDoc: doc,
-		State:   Overall(ins).String(),
+		State:   state,
 		Settled: settled(ins),
 		Count:   len(ins),
-		Counts:  counts(ins),
+		Counts:  counts,
 		Created: stamp(t.Created),
 		Updated: stamp(updated(t, ins)),
 		Via:     t.Source.Via,

@@ -17,7 +17,7 @@ import (
 const sampleTime = 1772366400123 // 2026-03-01T12:00:00.123Z
 
 // sample is a finished task on one node.
-func sample(t *testing.T) (engine.Task, engine.Instruction) {
+func sample(t testing.TB) (engine.Task, engine.Instruction) {
 	t.Helper()
 	spec := parse(t, `{"task_id":"fill-3","intent":"gpio.write","node":"pump-1","args":{"pin":"GPIO17","level":1},
 		"ttl":30,"retry_policy":{"max_retries":2},"metadata":{"operator":"ops"}}`, scada.JSON)
@@ -84,47 +84,13 @@ func TestDocumentsHaveTheirShape(t *testing.T) {
 		Alarm: "unconfirmed", State: scada.AlarmRaised, Severity: scada.SeverityWarning, Node: "pump-2", TaskID: task.ID,
 		Detail: "pump-2 has not confirmed fill-3 after 8 sends: see the operator queue",
 	}.At(sampleTime, sampleTime+5))
-	topics, err := wire.NewTopics("default")
-	if err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "reply-accepted", scada.Accepted(topics, task, nil, []scada.Warning{{Code: scada.WarnCoerced, Field: "task_id", Line: 1, Column: 2, Problem: "is a number"}}))
-	_, _, err = scada.ParseTask([]byte(`{"task_id":"t-1","intnet":"gpio.read","node":"a"}`), scada.JSON, scada.Options{})
+	golden(t, "reply-accepted", scada.Reply{
+		OK: true, TaskID: task.ID, State: "PENDING", TraceID: task.Trace.String(), StatusTopic: "apollo/default/task/fill-3/status",
+		Warnings: []scada.Warning{{Code: scada.WarnCoerced, Field: "task_id", Line: 1, Column: 2, Problem: "is a number"}},
+	})
+	_, _, err := scada.ParseTask([]byte(`{"task_id":"t-1","intnet":"gpio.read","node":"a"}`), scada.JSON, scada.Options{})
 	golden(t, "reply-refused", scada.Refused(err))
 	golden(t, "reply-fault", scada.Refused(fmt.Errorf("append: %w", os.ErrClosed)))
-}
-
-func TestOverall(t *testing.T) {
-	for _, c := range []struct {
-		states string
-		want   engine.State
-	}{
-		{"", engine.StatePending},
-		{"PENDING", engine.StatePending},
-		{"PENDING DISPATCHED", engine.StateDispatched},
-		{"DISPATCHED RUNNING", engine.StateRunning},
-		{"PENDING SUCCEEDED", engine.StateRunning},
-		{"FAILED PENDING", engine.StateRunning},
-		{"RETRYING", engine.StateRetrying},
-		{"RETRYING DISPATCHED", engine.StateRetrying},
-		{"RETRYING SUCCEEDED", engine.StateRunning},
-		{"SUCCEEDED", engine.StateSucceeded},
-		{"SUCCEEDED CANCELLED", engine.StateCancelled},
-		{"CANCELLED TIMEOUT SUCCEEDED", engine.StateTimeout},
-		{"SUCCEEDED TIMEOUT FAILED CANCELLED", engine.StateFailed},
-	} {
-		var ins []engine.Instruction
-		for name := range strings.FieldsSeq(c.states) {
-			s, ok := engine.ParseState(name)
-			if !ok {
-				t.Fatal(name)
-			}
-			ins = append(ins, engine.Instruction{State: s})
-		}
-		if got := scada.Overall(ins); got != c.want {
-			t.Errorf("%s: %s, want %s", c.states, got, c.want)
-		}
-	}
 }
 
 // A task on many nodes names those that need attention, and counts all.

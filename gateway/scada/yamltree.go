@@ -14,23 +14,39 @@ import (
 // parseYAML reads a document that checkText has passed, as another spelling of
 // JSON.
 func parseYAML(body []byte) (value, *Error) {
-	dec := yaml.NewDecoder(bytes.NewReader(body))
-	var doc, second yaml.Node
-	if err := dec.Decode(&doc); err != nil {
-		if errors.Is(err, io.EOF) {
-			return value{}, &Error{Code: CodeEmpty, Line: 1, Column: 1, Problem: "the document is empty", Hint: "write a task"}
-		}
+	docs, err := decodeYAML(body)
+	if err != nil {
 		return value{}, yamlFault(err)
 	}
-	if err := dec.Decode(&second); err == nil {
-		return value{}, faultAt(nodePos(&second), CodeSyntax, "", "is a second document", "send one task at a time")
-	} else if !errors.Is(err, io.EOF) {
-		return value{}, yamlFault(err)
-	}
-	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
+	if len(docs) == 0 || docs[0].Kind != yaml.DocumentNode || len(docs[0].Content) != 1 {
 		return value{}, &Error{Code: CodeEmpty, Line: 1, Column: 1, Problem: "the document is empty", Hint: "write a task"}
 	}
-	return fromNode(doc.Content[0], 1)
+	if len(docs) > 1 {
+		return value{}, faultAt(nodePos(&docs[1]), CodeSyntax, "", "is a second document", "send one task at a time")
+	}
+	return fromNode(docs[0].Content[0], 1)
+}
+
+// decodeYAML returns at most two documents. The library has panics of its own
+// for states that it believes impossible; a document must not be able to end the
+// gateway, so they become errors here, around the library and nothing else.
+func decodeYAML(body []byte) (docs []yaml.Node, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			docs, err = nil, fmt.Errorf("%v", r)
+		}
+	}()
+	dec := yaml.NewDecoder(bytes.NewReader(body))
+	for len(docs) < 2 {
+		var n yaml.Node
+		if err := dec.Decode(&n); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		docs = append(docs, n)
+	}
+	return docs, nil
 }
 
 func nodePos(n *yaml.Node) pos { return pos{int32(n.Line), int32(n.Column)} }

@@ -1,0 +1,336 @@
+package executor_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apollo-11/apollo11/fieldagent/executor"
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// Scripts in testdata pin what the core does. A block is commands, a line of
+// dashes, and what they lead to; -update rewrites the latter. The commands are
+// explained at (*world).command, the lines they print at (*world).show.
+var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
+
+func TestScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, f := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(f), ".txt"), func(t *testing.T) {
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := runScript(t, string(b))
+			if *update {
+				if err := os.WriteFile(f, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got != string(b) && !*update {
+				t.Errorf("%s differs; got:\n%s", f, got)
+			}
+		})
+	}
+}
+
+func runScript(t *testing.T, script string) string {
+	t.Helper()
+	w := &world{t: t, deadline: executor.NoDeadline}
+	var out strings.Builder
+	for i, block := range strings.Split(strings.TrimRight(script, "\n"), "\n\n") {
+		if i > 0 {
+			out.WriteString("\n")
+		}
+		commands, _, hasOutput := strings.Cut(block, "\n----")
+		out.WriteString(commands + "\n")
+		w.out.Reset()
+		ran := false
+		for _, line := range strings.Split(commands, "\n") {
+			if line != "" && !strings.HasPrefix(line, "#") {
+				w.command(line)
+				ran = true
+			}
+		}
+		if ran || hasOutput {
+			out.WriteString("----\n" + w.out.String())
+		}
+	}
+	return out.String()
+}
+
+// wallAtStart is 2027-01-15 08:00 UTC in Unix ms.
+const wallAtStart = 1_800_000_000_000
+
+// world is a core, its journal and its clocks.
+type world struct {
+	t        *testing.T
+	core     *executor.Core
+	cfg      executor.Config
+	journal  [][]byte
+	mono     time.Duration // since the last start
+	uptime   time.Duration // of all starts before
+	wallOff  time.Duration // the agent's clock against the true time
+	unset    bool          // the agent knows that its clock is wrong
+	deadline time.Duration
+	out      strings.Builder
+}
+
+func (w *world) now() executor.Now {
+	return executor.Now{Mono: w.mono, Wall: w.gateway() + w.wallOff.Milliseconds(), WallOK: !w.unset}
+}
+
+// gateway is the gateway's time, which is the true one.
+func (w *world) gateway() int64 { return wallAtStart + (w.uptime + w.mono).Milliseconds() }
+
+// check knows do (any args), which holds the lines of its argument "on", and
+// refuses what says so.
+func check(intent string, args wire.RawMap) executor.Verdict {
+	m, err := wire.DecodeMap(args)
+	if err != nil || intent != "do" {
+		return executor.Verdict{Code: wire.CodeUnknownIntent, Detail: "no such intent"}
+	}
+	on, _ := m["on"].(string)
+	if on == "nowhere" {
+		return executor.Verdict{Code: wire.CodeNoSuchPin, Detail: "no pin nowhere"}
+	}
+	if on == "" {
+		return executor.Verdict{}
+	}
+	return executor.Verdict{Lines: strings.Split(on, ",")}
+}
+
+func config(workers int) executor.Config {
+	return executor.Config{Hello: wire.Hello{Short: "abcdef"}, Incarnation: 77, Check: check, Workers: workers}
+}
+
+// command runs one line. The commands:
+//
+//	start [workers=N] [queue=N] [known=N]   a new agent
+//	restart [new-incarnation]      a crash and a start with what is in the journal
+//	rewrite                        the journal is replaced by a snapshot
+//	wait D                         time passes; the core is woken at its deadlines
+//	clock D | unset | set          the agent's clock is off by D, not set, set
+//	connect [S] | disconnect       the primary connection
+//	narrowband up | down
+//	welcome [through=N] [session=N] [heartbeat=D] [refused=TEXT]
+//	deliver SEQ [attempt=N] [token=N] [made=D] [on=LINES] [prio=P] [for=D] [timeout=D] [intent=I] [sent=D] [through=N]
+//	cancel SEQ [attempt=N]         query SEQ [attempt=N]
+//	compact-cancel SEQ [attempt=N] compact-query SEQ
+//	ack N [gap]
+//	finish SEQ [attempt=N] [code] [percent=N]
+//	stop
+//
+// D is a duration from the start or from now; for=D sets not_after.
+func (w *world) command(line string) {
+	w.t.Helper()
+	words := strings.Fields(line)
+	a := arguments{t: w.t, line: line, named: map[string]string{}}
+	for _, x := range words[1:] {
+		if k, v, ok := strings.Cut(x, "="); ok {
+			a.named[k] = v
+		} else {
+			a.plain = append(a.plain, x)
+		}
+	}
+	if !w.lifecycle(words[0], &a) {
+		w.input(words[0], &a)
+	}
+}
+
+func (w *world) lifecycle(name string, a *arguments) bool {
+	switch name {
+	case "start":
+		w.cfg = config(int(a.number("workers", 2)))
+		w.cfg.MaxQueue, w.cfg.MaxKnown = int(a.number("queue", 0)), int(a.number("known", 0))
+		w.journal, w.mono, w.uptime, w.wallOff, w.unset = nil, 0, 0, 0, false
+		w.boot()
+	case "restart":
+		w.uptime += w.mono
+		w.mono = 0
+		if len(a.plain) > 0 {
+			w.cfg.Incarnation++
+		}
+		w.boot()
+	case "rewrite":
+		before := len(w.journal)
+		w.journal = w.core.Snapshot()
+		fmt.Fprintf(&w.out, "journal of %d records, was %d\n", len(w.journal), before)
+	case "clock":
+		switch a.plain[0] {
+		case "unset", "set":
+			w.unset = a.plain[0] == "unset"
+		default:
+			w.wallOff = a.duration(a.plain[0])
+		}
+	case "wait":
+		w.wait(a.duration(a.plain[0]))
+	default:
+		return false
+	}
+	return true
+}
+
+func (w *world) boot() {
+	w.t.Helper()
+	core, out, err := executor.New(w.cfg, w.journal, w.now())
+	if err != nil {
+		fmt.Fprintf(&w.out, "error: %v\n", err)
+		return
+	}
+	w.core = core
+	w.show(out)
+}
+
+func (w *world) step(in executor.Input) {
+	w.show(w.core.Step(w.now(), in))
+}
+
+func (w *world) wait(d time.Duration) {
+	end := w.mono + d
+	for i := 0; w.deadline <= end; i++ {
+		if i > 10_000 {
+			w.t.Fatalf("the core wants to be woken all the time")
+		}
+		w.mono = max(w.mono, w.deadline)
+		w.step(executor.Tick{})
+	}
+	w.mono = end
+}
+
+func (w *world) token(a *arguments, seq uint64, attempt uint8) wire.Token {
+	n := a.number("token", seq*10+uint64(attempt))
+	return wire.Token{Shard: 1, Seq: n, Rand: 9}
+}
+
+func (w *world) input(name string, a *arguments) {
+	w.t.Helper()
+	var seq uint64
+	if len(a.plain) > 0 {
+		seq, _ = strconv.ParseUint(a.plain[0], 10, 64)
+	}
+	attempt := uint8(a.number("attempt", 1))
+	token := w.token(a, seq, attempt)
+	recv := func(m wire.Message) { w.step(executor.Received{Message: m}) }
+	switch name {
+	case "connect":
+		w.step(executor.Connected{Session: max(seq, 1)})
+	case "disconnect":
+		w.step(executor.Disconnected{})
+	case "narrowband":
+		if a.plain[0] == "up" {
+			w.step(executor.NarrowbandUp{})
+		} else {
+			w.step(executor.NarrowbandDown{})
+		}
+	case "welcome":
+		recv(&wire.Welcome{Session: a.number("session", 1), Epoch: 5, Now: w.gateway(), Through: a.number("through", 0),
+			HeartbeatMs: uint32(a.duration(a.text("heartbeat", "1h")).Milliseconds()), Refused: a.text("refused", "")})
+	case "deliver":
+		recv(w.instruction(a, seq, attempt, token))
+	case "cancel":
+		recv(&wire.Cancel{Seq: seq, Token: token, Reason: "operator"})
+	case "query":
+		recv(&wire.Query{Refs: []wire.Ref{{Seq: seq, Token: token}}})
+	case "compact-cancel":
+		w.step(executor.ReceivedCompact{Frame: wire.CompactCancel{Seq: seq, Attempt: attempt}})
+	case "compact-query":
+		w.step(executor.ReceivedCompact{Frame: wire.CompactQuery{Seq: seq}})
+	case "ack":
+		recv(&wire.EventAck{Through: seq, Gap: len(a.plain) > 1})
+	case "finish":
+		code := wire.CodeOK
+		if len(a.plain) > 1 {
+			code = codeNamed(w.t, a.plain[1])
+		}
+		w.step(executor.Finished{Token: token, Result: executor.Result{Code: code}})
+	case "stop":
+		w.step(executor.Stop{Reason: "asked to"})
+	default:
+		w.t.Fatalf("unknown command: %s", a.line)
+	}
+}
+
+func (w *world) instruction(a *arguments, seq uint64, attempt uint8, token wire.Token) *wire.Instruction {
+	made := wallAtStart + a.duration(a.text("made", "0s")).Milliseconds()
+	in := &wire.Instruction{
+		Seq: seq, Key: wire.Key{Site: "default", Millis: made, Seq: seq}.String(), Token: token, Attempt: attempt,
+		Intent: a.text("intent", "do"), SentAt: w.gateway() + a.duration(a.text("sent", "0s")).Milliseconds(),
+		TimeoutMs: uint32(a.duration(a.text("timeout", "0s")).Milliseconds()), Through: a.number("through", 0),
+	}
+	if on := a.text("on", ""); on != "" {
+		in.Args = encodeMap(w.t, map[string]any{"on": on})
+	}
+	if f := a.text("for", ""); f != "" {
+		in.NotAfter = w.gateway() + a.duration(f).Milliseconds()
+	}
+	p, err := wire.ParsePriority(a.text("prio", ""))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	in.Priority = p
+	return in
+}
+
+// arguments are the words after a command.
+type arguments struct {
+	t     *testing.T
+	line  string
+	plain []string
+	named map[string]string
+}
+
+func (a *arguments) text(name, def string) string {
+	if v, ok := a.named[name]; ok {
+		return v
+	}
+	return def
+}
+
+func (a *arguments) number(name string, def uint64) uint64 {
+	v, ok := a.named[name]
+	if !ok {
+		return def
+	}
+	n, err := strconv.ParseUint(v, 10, 64)
+	if err != nil {
+		a.t.Fatalf("%s: %v", a.line, err)
+	}
+	return n
+}
+
+func (a *arguments) duration(s string) time.Duration {
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		a.t.Fatalf("%s: %v", a.line, err)
+	}
+	return d
+}
+
+func codeNamed(t *testing.T, name string) wire.Code {
+	for c := range 256 {
+		if wire.Code(c).String() == name {
+			return wire.Code(c)
+		}
+	}
+	t.Fatalf("no code is called %s", name)
+	return 0
+}
+
+func encodeMap(t *testing.T, m map[string]any) wire.RawMap {
+	t.Helper()
+	r, err := wire.EncodeMap(m, wire.MaxArgsBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
