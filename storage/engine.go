@@ -30,7 +30,7 @@ const (
 	defaultMemTableBytes = 4 << 20
 	minMemTableBytes     = 256 << 10
 	maxMemTableBytes     = 64 << 20
-	memTablesMax         = 3 // then writes stall
+	memTablesMax         = 3        // then writes stall
 	cacheBytes           = 16 << 20 // holds the filters of a long history
 	openFilesMax         = 100
 	manifestBytes        = 4 << 20 // default 128 MiB; it is read at every start
