@@ -13,7 +13,7 @@ import (
 const warnNode scada.WarningCode = "node"
 
 // verdict translates the engine's answer for the broker.
-func verdict(topics wire.Topics, r engine.Reply, warnings []scada.Warning) (broker.Verdict, error) {
+func verdict(topics wire.Topics, taskID string, r engine.Reply, warnings []scada.Warning) (broker.Verdict, error) {
 	if a := r.Accepted; a != nil {
 		for _, w := range a.Warnings {
 			warnings = append(warnings, scada.Warning{Code: warnNode, Problem: w})
@@ -36,7 +36,7 @@ func verdict(topics wire.Topics, r engine.Reply, warnings []scada.Warning) (brok
 		code = scada.CodeUnknownNode
 	}
 	var err error
-	v.Body, err = scada.Marshal(scada.Refused(&scada.Error{Code: code, Problem: r.Refused.Text, Hint: r.Refused.Hint}))
+	v.Body, err = scada.Marshal(scada.Refused(&scada.Error{Code: code, Problem: r.Refused.Text, Hint: r.Refused.Hint, TaskID: taskID}))
 	return v, err
 }
 

@@ -49,7 +49,7 @@ func (k *intake) Submit(s broker.Submission, done func(broker.Verdict)) {
 		sum := sha256.Sum256(s.Payload)
 		in.Mark = &engine.Mark{Client: s.ClientID, PacketID: s.PacketID, Sum: [16]byte(sum[:16])}
 	}
-	in.Reply = func(r engine.Reply) { k.finish(done)(verdict(k.topics, r, warnings)) }
+	in.Reply = func(r engine.Reply) { k.finish(done)(verdict(k.topics, spec.TaskID, r, warnings)) }
 	if err := k.put(in); err != nil {
 		done(broker.Verdict{Reason: broker.Unavailable, Text: "the gateway is stopping or too busy: " + err.Error() + "; send the task again"})
 	}

@@ -13,9 +13,10 @@ import (
 	"github.com/apollo-11/apollo11/wire"
 )
 
-// retainedTasks is how many finished tasks keep their retained status. They are
-// in the broker's memory (about 1 kB each) and are for HMI tools that connect
-// late; the history is in the log.
+// retainedTasks is how many tasks keep their retained status, the latest ones.
+// They are in the broker's memory (about 1 kB each), which looks through all of
+// them every second, and are for HMI tools that connect late; the history is in
+// the log.
 const retainedTasks = 5000
 
 // board publishes statuses, node states and alarms. A task or node that changes
@@ -33,14 +34,16 @@ type board struct {
 	alarms []engine.Alarm
 	wake   chan struct{}
 
-	// finished is a ring of task ids with a retained status; run owns it.
-	finished []string
+	// retained are the tasks with a retained status, ring the same in order of
+	// their first publication; run owns both.
+	retained map[string]bool
+	ring     []string
 	next     int
 }
 
 func newBoard(topics wire.Topics, pub publisher, log *slog.Logger) *board {
 	return &board{topics: topics, pub: pub, log: log, tasks: map[string]engine.TaskState{},
-		nodes: map[string]engine.NodeState{}, wake: make(chan struct{}, 1)}
+		nodes: map[string]engine.NodeState{}, wake: make(chan struct{}, 1), retained: map[string]bool{}}
 }
 
 // show takes in what one round changed. It never waits.
@@ -92,23 +95,26 @@ func (b *board) publish() {
 	for _, id := range order {
 		s := scada.NewStatus(b.topics.Site(), tasks[id].Task, tasks[id].Instructions)
 		b.post(b.topics.TaskStatus(id), s, true)
-		if s.Settled {
-			b.retire(id)
-		}
+		b.retain(id)
 	}
 }
 
-// retire lets go of the oldest retained status when a task has finished.
-func (b *board) retire(id string) {
-	if len(b.finished) < retainedTasks {
-		b.finished = append(b.finished, id)
+// retain notes that a task has a retained status, and lets go of the oldest when
+// there are too many. Should that task change again, it is retained anew.
+func (b *board) retain(id string) {
+	if b.retained[id] {
 		return
 	}
-	if old := b.finished[b.next]; old != id {
-		b.send(b.topics.TaskStatus(old), nil, true)
+	b.retained[id] = true
+	if len(b.ring) < retainedTasks {
+		b.ring = append(b.ring, id)
+		return
 	}
-	b.finished[b.next] = id
+	old := b.ring[b.next]
+	b.ring[b.next] = id
 	b.next = (b.next + 1) % retainedTasks
+	delete(b.retained, old)
+	b.send(b.topics.TaskStatus(old), nil, true)
 }
 
 func (b *board) post(topic string, d scada.Document, retain bool) {
