@@ -42,8 +42,9 @@ func (c *checker) knows(a *agent) *knowledge {
 	return k
 }
 
-// told notes what a message tells an agent of the gateway's time.
-func (c *checker) told(a *agent, m wire.Message) {
+// told notes what a message tells an agent of the gateway's time. err is how far
+// the gateway's clock was off when it was sent.
+func (c *checker) told(a *agent, m wire.Message, err time.Duration) {
 	k := c.knows(a)
 	var at int64
 	switch m := m.(type) {
@@ -57,7 +58,7 @@ func (c *checker) told(a *agent, m wire.Message) {
 	default:
 		return
 	}
-	k.heard, k.err = true, c.w.gateway.clock.err
+	k.heard, k.err = true, err
 	behind := time.Duration(start+(c.w.now+k.err).Milliseconds()-at) * time.Millisecond
 	k.trip = max(k.trip, behind)
 }
@@ -119,7 +120,7 @@ func (c *checker) started(a *agent, x *work) {
 	}
 	c.order(x.Args)
 	for _, r := range c.bySeq[x.Seq] {
-		if r.code == wire.CodeOK || insistent(x.Intent) && r.code.Class() != wire.ClassRetryable {
+		if c.reported[r.token] == wire.CodeOK || insistent(x.Intent) && r.code.Class() != wire.ClassRetryable {
 			c.fail("twice", "%s of instruction %d is executed again (%v) after attempt %v, which ended with %v (card gone: %v)",
 				x.Intent, x.Seq, x.Token, r.token, r.code, r.wiped)
 		}

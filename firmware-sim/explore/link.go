@@ -223,7 +223,7 @@ func (l *link) down(b []byte) {
 			c.down.last = at
 		}
 		c.down.waiting++
-		life := l.a.life
+		life, clock := l.a.life, l.w.gateway.clock.err
 		l.w.after(at-l.w.now, func() {
 			c.down.waiting--
 			if l.agentEnd != c || l.a.life != life {
@@ -234,7 +234,7 @@ func (l *link) down(b []byte) {
 				l.w.fail("wire", "%s cannot read a message of the gateway: %v", l.a.id, err)
 				return
 			}
-			l.w.check.told(l.a, m)
+			l.w.check.told(l.a, m, clock)
 			l.a.input(executor.Received{Message: m})
 		})
 	}
