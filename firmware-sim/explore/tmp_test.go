@@ -1,12 +1,12 @@
 package explore
 
 import (
+	"bytes"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
-	"bytes"
-	"strings"
 )
 
 func TestTmp(t *testing.T) {
@@ -20,11 +20,15 @@ func TestTmp(t *testing.T) {
 	for s := from; s < from+n; s++ {
 		o := Options{Seed: uint64(s), Profile: os.Getenv("PROFILE"), Nodes: nodes, Store: Store(os.Getenv("STORE"))}
 		r, err := Run(o)
-		if err != nil { t.Fatal(err) }
+		if err != nil {
+			t.Fatal(err)
+		}
 		sum.Add(r.Counts)
 		if os.Getenv("TWICE") != "" {
 			again, _ := Run(o)
-			if again.Hash != r.Hash { t.Errorf("seed %d differs", s) }
+			if again.Hash != r.Hash {
+				t.Errorf("seed %d differs", s)
+			}
 		}
 		if r.Violation != nil {
 			byRule[r.Violation.Rule]++
