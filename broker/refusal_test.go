@@ -15,8 +15,13 @@ const replyTopic = "apollo/default/reply/hmi"
 
 // refusal is the JSON that a client reads on its reply topic.
 type refusal struct {
-	Status, Reason, Text, Topic string
-	PacketID                    uint16 `json:"packet_id"`
+	OK    *bool
+	Error struct {
+		Code    string
+		Problem string
+	}
+	Topic    string
+	PacketID uint16 `json:"packet_id"`
 }
 
 func (c *client) wantRefusal(reason string) refusal {
@@ -26,7 +31,7 @@ func (c *client) wantRefusal(reason string) refusal {
 	if err := json.Unmarshal(pk.Payload, &r); err != nil {
 		c.t.Fatalf("%s: %v", describe(pk), err)
 	}
-	if pk.TopicName != replyTopic || r.Status != "refused" || r.Reason != reason || r.Text == "" {
+	if pk.TopicName != replyTopic || r.OK == nil || *r.OK || r.Error.Code != reason || r.Error.Problem == "" {
 		c.t.Fatalf("reply on %s: %+v, want reason %s", pk.TopicName, r, reason)
 	}
 	return r
@@ -200,7 +205,7 @@ func TestA6_C1_C2_RetainedPublishIsRefusedAndNothingIsKept(t *testing.T) {
 		c.subscribe(1, 0, replyTopic)
 		c.publish(pub{topic: taskTopic, payload: payload, qos: 1, id: 5, retain: true})
 		c.want(packets.Puback)
-		if r := c.wantRefusal("retained"); !strings.Contains(r.Text, "retain flag") || r.PacketID != 5 {
+		if r := c.wantRefusal("retained"); !strings.Contains(r.Error.Problem, "retain flag") || r.PacketID != 5 {
 			t.Errorf("refusal %+v gives no hint", r)
 		}
 		if err := b.Publish("apollo/default/node/pump-1/state", []byte("{}"), 1, true); err != nil {
@@ -284,7 +289,7 @@ func TestOversizePublishIsRefusedAndTheClientGoesOn(t *testing.T) {
 						t.Errorf("got %s, want code 0x99", describe(ack))
 					}
 				}
-				if r := c.wantRefusal("too_large"); !strings.Contains(r.Text, "262144") {
+				if r := c.wantRefusal("too_large"); !strings.Contains(r.Error.Problem, "262144") {
 					t.Errorf("refusal %+v does not name the limit", r)
 				}
 				c.publish(pub{topic: taskTopic, payload: "good", qos: 1, id: 6})
@@ -328,8 +333,31 @@ func TestF3_ResponseTopicGetsAcceptanceAndRefusal(t *testing.T) {
 			if pk.TopicName != topic || string(pk.Payload) != string(v.Body) || string(pk.Properties.CorrelationData) != string([]byte{byte(i), 9}) {
 				t.Errorf("answer %s correlation %v", describe(pk), pk.Properties.CorrelationData)
 			}
-			c.ack(packets.Puback, pk.PacketID)
 		}
+	}
+}
+
+// A client that sends many bad publishes at once gets all the answers, also
+// when it asked for them with QoS 1 and reads them late.
+func TestManyRefusalsAtOnceAreAllAnswered(t *testing.T) {
+	const n = 500
+	b := serve(t, deciding(broker.Verdict{Reason: broker.Invalid, Text: "no"}), func(c *broker.Config) { c.Limits.Outbound = 64 })
+	c := start(t, b.Addr("mqtt"), connect{id: "hmi"})
+	c.subscribe(1, 1, replyTopic)
+	for id := uint16(1); id <= n; id++ {
+		c.publish(pub{topic: taskTopic, payload: "x", qos: 1, id: id})
+	}
+	acks, replies := 0, 0
+	for acks+replies < 2*n {
+		switch pk := c.next(); pk.FixedHeader.Type {
+		case packets.Puback:
+			acks++
+		case packets.Publish:
+			replies++
+		}
+	}
+	if acks != n || replies != n {
+		t.Errorf("%d receipts and %d replies, want %d of each", acks, replies, n)
 	}
 }
 
@@ -365,4 +393,23 @@ func TestNothingIsTakenBetweenAWithheldReceiptAndTheDisconnect(t *testing.T) {
 	if n := len(g.submitted()); n != 1 {
 		t.Errorf("%d submissions, want 1", n)
 	}
+}
+
+// A18: a client id may hold anything that a topic level may not; its reply topic
+// is one level all the same, and nobody else's.
+func TestA18_ReplyTopicOfAnOddClientID(t *testing.T) {
+	const topic = "apollo/default/reply/panel%201%2F%C2%B1"
+	b := serve(t, deciding(broker.Verdict{Reason: broker.Invalid, Text: "because"}))
+	other := start(t, b.Addr("mqtt"), connect{id: "panel 1"})
+	other.subscribe(1, 0, "apollo/default/reply/#")
+	c := start(t, b.Addr("mqtt"), connect{id: "panel 1/\u00b1"})
+	if code := c.subscribe(1, 0, topic)[0]; code != 0 {
+		t.Fatalf("subscription to %s: code %#x", topic, code)
+	}
+	c.publish(pub{topic: taskTopic, payload: "x", qos: 1, id: 5})
+	c.want(packets.Puback)
+	if pk := c.want(packets.Publish); pk.TopicName != topic {
+		t.Errorf("reply on %s, want %s", pk.TopicName, topic)
+	}
+	other.ping()
 }

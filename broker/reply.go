@@ -20,13 +20,19 @@ type answer struct {
 	correlation []byte
 }
 
-// refusedBody is the JSON of a refusal for which the handler gave none.
+// refusedBody is the JSON of a refusal for which the handler gave none. It has
+// the shape of the handler's own refusals: a client reads one form on its reply
+// topic, whoever refused.
 type refusedBody struct {
-	Status   string `json:"status"`
-	Reason   string `json:"reason"`
-	Text     string `json:"text"`
-	Topic    string `json:"topic"`
-	PacketID uint16 `json:"packet_id,omitempty"`
+	OK       bool         `json:"ok"`
+	Error    refusedError `json:"error"`
+	Topic    string       `json:"topic"`
+	PacketID uint16       `json:"packet_id,omitempty"`
+}
+
+type refusedError struct {
+	Code    string `json:"code"`
+	Problem string `json:"problem"`
 }
 
 // reply publishes the answer to a client: on its response topic if it gave one,
@@ -41,7 +47,7 @@ func (b *Broker) reply(p *peer, a answer, v Verdict) {
 	}
 	body := v.Body
 	if body == nil && v.Reason != Accepted {
-		text, err := json.Marshal(refusedBody{"refused", v.Reason.String(), v.Text, short(a.topic), a.packetID})
+		text, err := json.Marshal(refusedBody{false, refusedError{v.Reason.String(), v.Text}, short(a.topic), a.packetID})
 		if err != nil {
 			b.log.Error("bug: refusal has no JSON form", "err", err)
 			return
@@ -51,11 +57,12 @@ func (b *Broker) reply(p *peer, a answer, v Verdict) {
 	if topic == "" || body == nil {
 		return
 	}
+	// QoS 0: this may run on the goroutine that reads the client's
+	// acknowledgements, which would wait for itself when too many are owed.
 	err := b.inject(packets.Packet{
-		FixedHeader: packets.FixedHeader{Type: packets.Publish, Qos: 1},
+		FixedHeader: packets.FixedHeader{Type: packets.Publish},
 		TopicName:   topic,
 		Payload:     body,
-		PacketID:    1, // Mochi wants one; each delivery gets its own
 		Properties:  packets.Properties{CorrelationData: a.correlation, ContentType: jsonType},
 	})
 	if err != nil && !errors.Is(err, errClosed) {

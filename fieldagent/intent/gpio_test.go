@@ -104,7 +104,7 @@ func TestE13_I13_WhatCannotBeDoneIsRefusedBeforeAnythingMoves(t *testing.T) {
 		{"gpio.write", args{"pin": "GPIO17", "level": 2}, wire.CodeBadArgs, "args.level"},
 		{"gpio.write", args{"pin": "GPIO17", "level": 1, "x": 1}, wire.CodeBadArgs, "args.x"},
 		{"gpio.write", args{"pin": "GPIO99", "level": 1}, wire.CodeNoSuchPin, "there are GPIO0"},
-		{"gpio.write", args{"pin": "17", "level": 1}, wire.CodeBadArgs, "never numbered"},
+		{"gpio.write", args{"pin": "17", "level": 1}, wire.CodeNoSuchPin, "bare number"},
 		{"gpio.write", args{"pin": "GPIO4", "level": 1}, wire.CodeUnsupported, "configured as an input"},
 		{"gpio.read", args{"pin": "GPIO99"}, wire.CodeNoSuchPin, "GPIO99"},
 		{"gpio.read", nil, wire.CodeBadArgs, "args.pin"},

@@ -14,8 +14,8 @@ import (
 	"github.com/apollo-11/apollo11/fieldagent/link"
 )
 
-// broker answers on one connection until it has lasted, and then drops it.
-func broker(conn net.Conn, lasts time.Duration) {
+// briefBroker answers on one connection until it has lasted, and then drops it.
+func briefBroker(conn net.Conn, lasts time.Duration) {
 	timer := time.AfterFunc(lasts, func() { _ = conn.Close() })
 	defer timer.Stop()
 	for {
@@ -64,7 +64,7 @@ func pauses(t *testing.T, attempts int, lasts time.Duration) (waits []time.Durat
 					return nil, context.Canceled
 				}
 				ours, theirs := net.Pipe()
-				go broker(theirs, lasts)
+				go briefBroker(theirs, lasts)
 				return ours, nil
 			},
 		})

@@ -220,7 +220,9 @@ func TestFlappingConnectionIsNotTriedAllTheTime(t *testing.T) {
 			after(100 * time.Millisecond)
 			b.cut()
 		}
-		if n := p.ups(); n < 5 || n > 15 {
+		// Once a second at most, and two agents under one name are rarely that
+		// fast; without a limit there would be 600.
+		if n := p.ups(); n < 5 || n > 100 {
 			t.Errorf("%d connections in a minute", n)
 		}
 	})

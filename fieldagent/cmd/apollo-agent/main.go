@@ -8,6 +8,9 @@ import (
 	"syscall"
 )
 
+// version is set by the build (-ldflags -X main.version=...).
+var version string
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := Run(ctx, os.Args[1:], os.Stdout, os.Stderr)

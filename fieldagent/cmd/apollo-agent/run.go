@@ -68,7 +68,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprint(stdout, usage)
 		return exitOK
 	case show:
-		fmt.Fprintln(stdout, "apollo-agent", version())
+		fmt.Fprintln(stdout, "apollo-agent", programVersion())
 		return exitOK
 	case err == nil:
 		err = cfg.Validate()
@@ -81,7 +81,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	log := newLog(cfg, stderr)
-	agent, err := fieldagent.New(cfg, version(), log)
+	agent, err := fieldagent.New(cfg, programVersion(), log)
 	if err == nil {
 		err = agent.Run(ctx)
 	}
@@ -183,8 +183,12 @@ func newLog(cfg fieldagent.Config, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// version is what the build recorded: the module's version, or the commit.
-func version() string {
+// programVersion is what the build was told, or what it recorded by itself: the
+// module's version, or the commit.
+func programVersion() string {
+	if version != "" {
+		return version
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
