@@ -97,11 +97,12 @@ func TestE5_CommandsArriveAfterEveryReconnect(t *testing.T) {
 		agents[node] = s.agentVia(node, lines[node].addr, s.narrow)
 		s.online(node)
 	}
-	n := rounds(t, 200/lanes)
+	n, old := rounds(t, 200/lanes), 0
 	for round := range n {
 		for _, node := range nodes {
 			agents[node].mute = true
 			agents[node].kill()
+			old += len(lines[node].all()) // the gateway's half of it
 			agents[node] = s.agentVia(node, lines[node].addr, s.narrow)
 		}
 		for _, node := range nodes {
@@ -114,10 +115,9 @@ func TestE5_CommandsArriveAfterEveryReconnect(t *testing.T) {
 			s.moved(node, round+1)
 		}
 	}
-	took := strings.Count(s.gateway.output(), `reason="connected anew"`)
-	t.Logf("%d reconnects, %d of them took a living connection over", n*lanes, took)
-	if took < n*lanes*9/10 {
-		t.Errorf("only %d of %d reconnects met the old connection", took, n*lanes)
+	t.Logf("%d reconnects, %d of them while the gateway still held the old connection", n*lanes, old)
+	if old != n*lanes {
+		t.Errorf("%d of %d reconnects met the old connection", old, n*lanes)
 	}
 }
 

@@ -91,8 +91,8 @@ func TestD1_SameTaskTwiceIsOneExecution(t *testing.T) {
 	s.agent("pump-1")
 	s.online("pump-1")
 	again()
-	if out, err := s.tryPublish(write("toggle", "pump-1", "GPIO17", 0), "-V", "5"); err == nil && !strings.Contains(out, "151") {
-		t.Errorf("other content under the same id was taken: %s", out)
+	if out, err := s.tryPublish(write("toggle", "pump-1", "GPIO17", 0), "-V", "5"); err == nil && !strings.Contains(out, "other content") {
+		t.Errorf("other content under the same id: %q", out)
 	}
 	s.moved("pump-1", 2)
 }
@@ -107,14 +107,14 @@ func TestD1_RetransmittedPublishIsOneTask(t *testing.T) {
 	s.online("pump-1")
 	payload := taskJSON("", "gpio.write", "pump-1", `{"pin":"GPIO17","level":1}`, "")
 	payload = strings.Replace(payload, `"task_id":"",`, "", 1)
-	send := func(dup bool, wait bool) {
+	send := func(flags byte, wait bool) {
 		t.Helper()
 		c, err := dial(s.mqtt, "scada-7")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.close()
-		if err := c.put(7, dup, payload); err != nil {
+		if err := c.put(7, flags, payload); err != nil {
 			t.Fatal(err)
 		}
 		if !wait {
@@ -124,12 +124,12 @@ func TestD1_RetransmittedPublishIsOneTask(t *testing.T) {
 			t.Fatalf("puback %d: %v", id, err)
 		}
 	}
-	send(false, true)
-	send(true, true)
-	send(true, false)
-	send(true, true)
+	send(0, true)
+	send(flagDup, true)
+	send(flagDup, false)
+	send(flagDup, true)
 	s.restart()
-	send(true, true)
+	send(flagDup, true)
 	s.online("pump-1")
 	s.publish(write("fence", "pump-1", "GPIO4", 1))
 	s.done("fence")
@@ -137,7 +137,7 @@ func TestD1_RetransmittedPublishIsOneTask(t *testing.T) {
 		t.Errorf("%d tasks, want one and the fence", n)
 	}
 	s.moved("pump-1", 2)
-	send(false, true) // without DUP it is a new command, whatever its packet id
+	send(0, true) // without DUP it is a new command, whatever its packet id
 	within(t, slow, "third actuation", func() (bool, string) {
 		a := s.actuations("pump-1")
 		return len(a) == 3, fmt.Sprint(a)
@@ -184,18 +184,18 @@ func TestD3_EqualCommandsWithTheirOwnIdsBothRun(t *testing.T) {
 	}
 }
 
-// TestD4_WithoutAnIdEqualPublishesAreTwoTasks, and the publisher is warned of that
-// on its reply topic.
+// TestD4_WithoutAnIdEqualPublishesAreTwoTasks: each has its own status, and whoever
+// asks for an answer is warned.
 func TestD4_WithoutAnIdEqualPublishesAreTwoTasks(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.agent("pump-1")
 	s.online("pump-1")
-	sub := s.listen("apollo/default/reply/+", "apollo/default/task/+/status")
-	for range 2 {
-		s.publish(`{"intent":"gpio.write","node":"pump-1","args":{"pin":"GPIO17","level":1}}`, "-i", "scada-4")
+	const payload = `{"intent":"gpio.write","node":"pump-1","args":{"pin":"GPIO17","level":1}}`
+	s.publish(payload)
+	if out, err := s.post(payload); err != nil || !strings.Contains(out, "no_task_id") {
+		t.Errorf("answer %s, %v: no warning", out, err)
 	}
-	sub.heard("reply/scada-4", "no_task_id")
 	within(t, slow, "two actuations", func() (bool, string) {
 		a := s.actuations("pump-1")
 		return len(a) == 2, fmt.Sprint(a)
@@ -213,12 +213,22 @@ func TestC1_RetainedCommandNeverActs(t *testing.T) {
 	line := newProxy(t, s.mqtt)
 	agent := s.agentVia("pump-1", line.addr, s.narrow)
 	s.online("pump-1")
-	sub := s.listen("apollo/default/reply/+")
-	out, err := s.tryPublish(write("garage", "pump-1", "GPIO17", 1), "-r", "-i", "hmi-1")
-	t.Logf("mosquitto_pub -r: %q, %v", out, err)
-	sub.heard("reply/hmi-1", `"ok":false`, "retain")
-	if out, err := s.tryPublish(write("garage", "pump-1", "GPIO17", 1), "-r", "-V", "5"); err == nil && out == "" {
-		t.Error("an MQTT 5 client was told that it was taken")
+	hmi, err := dial(s.mqtt, "hmi-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hmi.close()
+	if err := hmi.subscribe("apollo/default/reply/hmi-1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := hmi.put(1, flagRetain, write("garage", "pump-1", "GPIO17", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, answer, err := hmi.hear(); err != nil || !strings.Contains(string(answer), "must not be retained") {
+		t.Errorf("an MQTT 3.1.1 client was answered %q, %v", answer, err)
+	}
+	if out, err := s.tryPublish(write("garage", "pump-1", "GPIO17", 1), "-r", "-V", "5"); err == nil && !strings.Contains(out, "must not be retained") {
+		t.Errorf("an MQTT 5 client was answered %q", out)
 	}
 	s.publish(write("door", "pump-1", "GPIO4", 1))
 	s.done("door")
@@ -250,11 +260,11 @@ func TestC6_NodeIsNotShownOnlineAfterBothDied(t *testing.T) {
 	s.gateway.kill()
 	agent.kill()
 	s.start()
-	if n := s.node("pump-1"); n.State != "offline" {
+	if n := s.node("pump-1"); n.State != "unknown" {
 		t.Errorf("shown as %q", n.State)
 	}
 	sub := s.listen("apollo/default/node/+/state")
-	sub.heard("node/pump-1/state", `"state":"offline"`)
+	sub.heard("node/pump-1/state", `"state":"unknown"`)
 	if strings.Contains(sub.output(), `"state":"online"`) {
 		t.Errorf("a subscriber is told that it is online:\n%s", sub.output())
 	}
