@@ -1,6 +1,9 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Sizes is what the engine holds in memory.
 type Sizes struct {
@@ -73,6 +76,11 @@ func (e *Engine) checkInst(i *inst) error {
 		}
 		return nil
 	}
+	for _, at := range []time.Duration{i.sendAt, i.waitAt, i.execAt, i.cancelAt} {
+		if at != 0 && (!i.timer.set() || i.timer.at > at) {
+			return fmt.Errorf("it waits for %v, its timer is set to %v (%v)", at, i.timer.at, i.timer.set())
+		}
+	}
 	if i.flying && (i.ReceivedAt != 0 || i.sendAt == 0) {
 		return fmt.Errorf("flying, but confirmed at %d or never sent again (%v)", i.ReceivedAt, i.sendAt)
 	}
@@ -105,6 +113,9 @@ func (e *Engine) checkNodeMemory(n *node) error {
 
 func (e *Engine) checkTimers() error {
 	for k, t := range e.timers.list {
+		if t.at < e.timers.next() || t.at == 0 {
+			return fmt.Errorf("a timer is set to %v, before the first, %v", t.at, e.timers.next())
+		}
 		if t.place != k+1 {
 			return fmt.Errorf("timer at %d believes to be at %d", k, t.place-1)
 		}

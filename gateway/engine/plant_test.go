@@ -24,13 +24,16 @@ const (
 	plantVersion          // a version is left out
 	plantStep             // a timeline entry is left out
 	plantSuccess          // a failure is recorded as success
-	plantInsistence       // what failed for good is tried again
+	plantInsistence       // an intent that must not run twice is taken for one that may
+	plantTwice            // an agent does not know its tokens
+	plantLate             // an agent does not look at the limit
 	plantCount
 )
 
 var plantNames = [...]string{"none", "effects before commit", "token used again", "stale token accepted", "limit dropped",
 	"deadline ignored", "event acknowledged too early", "retransmission not recognised", "unfinished task not marked",
-	"version left out", "timeline entry left out", "failure shown as success", "interrupted pulse run again"}
+	"version left out", "timeline entry left out", "failure shown as success", "pulse run again",
+	"agent without dedupe", "agent without a clock"}
 
 func (p plant) String() string { return plantNames[p] }
 
@@ -43,6 +46,11 @@ func (p plant) input(g *simGateway, in engine.Input) engine.Input {
 			c.Dup = false
 			return &c
 		}
+		if p == plantInsistence && x.Spec.Intent == "valve.turn" {
+			c := *x
+			c.Spec.Intent = wire.IntentGPIOWrite
+			return &c
+		}
 	case *engine.Uplink:
 		m, ok := x.Msg.(*wire.Event)
 		if !ok {
@@ -52,11 +60,6 @@ func (p plant) input(g *simGateway, in engine.Input) engine.Input {
 		if p == plantStale && known && i.Attempt > 1 && m.Token != i.Token {
 			c := *m
 			c.Token, c.Attempt = i.Token, i.Attempt
-			return &engine.Uplink{Node: x.Node, Msg: &c}
-		}
-		if p == plantInsistence && m.Code == wire.CodeInterrupted {
-			c := *m
-			c.Code = wire.CodeBusy
 			return &engine.Uplink{Node: x.Node, Msg: &c}
 		}
 	}

@@ -193,6 +193,9 @@ func node(n engine.NodeState) string {
 }
 
 func reply(r engine.Reply) string {
+	if _, ok := r.To.(string); !ok {
+		r.To = "client" // a function's address is no part of a trace
+	}
 	switch {
 	case r.Accepted != nil:
 		a := r.Accepted

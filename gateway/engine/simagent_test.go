@@ -168,7 +168,7 @@ func (a *simAgent) acked(through uint64) {
 // instruction takes in an attempt, or answers for one that it knows.
 func (a *simAgent) instruction(m *wire.Instruction) {
 	ref := wire.Ref{Seq: m.Seq, Token: m.Token}
-	if t := a.find(ref); t != nil {
+	if t := a.find(ref); t != nil && a.w.plant != plantTwice {
 		if t.code != wire.CodeNone && slices.ContainsFunc(a.journal.events, func(e *wire.Event) bool { return e.Token == m.Token }) {
 			a.sendEvents()
 			return
@@ -183,7 +183,7 @@ func (a *simAgent) instruction(m *wire.Instruction) {
 			return
 		}
 	}
-	if m.NotAfter != 0 && a.w.wall() >= m.NotAfter {
+	if a.late(m) {
 		a.end(t, wire.CodeExpired)
 		return
 	}
@@ -198,6 +198,11 @@ func (a *simAgent) instruction(m *wire.Instruction) {
 			}
 		})
 	}
+}
+
+// late reports whether the limit of an instruction has passed.
+func (a *simAgent) late(m *wire.Instruction) bool {
+	return m.NotAfter != 0 && a.w.wall() >= m.NotAfter && a.w.plant != plantLate
 }
 
 func rank(t *attempt) wire.Priority {
@@ -253,7 +258,7 @@ func (a *simAgent) work() {
 			continue
 		}
 		a.queue = slices.Delete(a.queue, k, k+1)
-		if t.msg.NotAfter != 0 && a.w.wall() >= t.msg.NotAfter {
+		if a.late(t.msg) {
 			a.end(t, wire.CodeExpired)
 			continue
 		}

@@ -78,7 +78,8 @@ func (c *simClient) disturb() {
 }
 
 func (c *simClient) submit() {
-	p := &publish{number: c.w.oracle.submission(), spec: c.spec()}
+	p := &publish{spec: c.spec()}
+	c.w.oracle.submission(p)
 	args, err := wire.EncodeMap(map[string]any{"n": p.number}, wire.MaxArgsBytes)
 	if err != nil {
 		panic(err)

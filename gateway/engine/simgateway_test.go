@@ -16,6 +16,8 @@ type simGateway struct {
 	process *identity // identity of the running process, nil when it is down
 	started time.Duration
 	wallOff int64
+	jumped  time.Duration            // when the clock last jumped
+	first   map[uint64]time.Duration // when an instruction was first written
 	inputs  []engine.Input
 	planned bool // a round is about to run
 	wakeAt  time.Duration
@@ -32,7 +34,7 @@ type simBatch struct {
 }
 
 func newSimGateway(w *world) *simGateway {
-	return &simGateway{w: w, durable: newModelLog()}
+	return &simGateway{w: w, durable: newModelLog(), first: map[uint64]time.Duration{}}
 }
 
 func (g *simGateway) config() engine.Config {
@@ -76,7 +78,8 @@ func (g *simGateway) crash() {
 	g.w.after(g.w.span(10, 4000), g.boot)
 }
 
-func (g *simGateway) heal() { g.wallOff = 0 }
+// jump sets the gateway's clock to another time.
+func (g *simGateway) jump(off int64) { g.wallOff, g.jumped = off, g.w.now }
 
 // put hands an input to the loop.
 func (g *simGateway) put(in engine.Input) {
@@ -160,11 +163,27 @@ func (g *simGateway) check(r *engine.Ready, now engine.Now) {
 	}
 	for _, x := range r.Records.Instructions {
 		g.w.oracle.recorded(&x.Instruction)
+		g.inTime(&x.Instruction, now)
 	}
 	for _, s := range r.Effects.Sends {
 		if m, ok := s.Msg.(*wire.Instruction); ok && m.Resend == 0 && m.NotAfter != 0 && now.Wall >= m.NotAfter {
 			g.w.fail("instruction %d is handed out %d ms after its limit", m.Seq, now.Wall-m.NotAfter)
 		}
+	}
+}
+
+// inTime demands that what expires is ended soon after its limit: that the engine
+// asked to be woken for it. After a jump of the clock that is not demanded of
+// what was there before.
+func (g *simGateway) inTime(i *engine.Instruction, now engine.Now) {
+	const soon = 500 * time.Millisecond
+	late := time.Duration(now.Wall-i.NotAfter) * time.Millisecond
+	if i.Version == 1 {
+		g.first[i.Seq] = g.w.now
+	}
+	since := max(g.first[i.Seq], g.started)
+	if i.Reason == engine.ReasonExpired && i.Attempt == 0 && late > soon && since >= g.jumped && g.w.now-since > late {
+		g.w.fail("instruction %d expired %v ago, and only now the engine says so", i.Seq, late)
 	}
 }
 
@@ -196,7 +215,6 @@ func (g *simGateway) persist(r *engine.Records) {
 	if err := g.durable.apply(r); err != nil {
 		g.w.fail("the durable log refuses a batch: %v", err)
 	}
-	g.w.oracle.durable(r)
 }
 
 // deliver lets the effects of a batch out.

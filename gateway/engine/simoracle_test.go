@@ -12,7 +12,7 @@ import (
 // against it.
 type oracle struct {
 	w        *world
-	count    int // submissions so far
+	sent     []*publish // by number, from 1
 	taken    map[int]*publish
 	runs     map[wire.Token]*run
 	bySeq    map[uint64][]*run
@@ -30,7 +30,21 @@ func newOracle(w *world) *oracle {
 	return &oracle{w: w, taken: map[int]*publish{}, runs: map[wire.Token]*run{}, bySeq: map[uint64][]*run{}, reported: map[wire.Token]wire.Code{}}
 }
 
-func (o *oracle) submission() int { o.count++; return o.count }
+// submission gives a task its number, which its arguments carry.
+func (o *oracle) submission(p *publish) {
+	o.sent = append(o.sent, p)
+	p.number = len(o.sent)
+}
+
+// order finds what a client asked for, by the number in the arguments.
+func (o *oracle) order(args wire.RawMap) *publish {
+	m, err := wire.DecodeMap(args)
+	if n, ok := m["n"].(uint64); ok && err == nil && n >= 1 && n <= uint64(len(o.sent)) {
+		return o.sent[n-1]
+	}
+	o.w.fail("an agent was given arguments that nobody sent: %v, %v", m, err)
+	return nil
+}
 
 // accepted notes an acknowledged submission: it must be on disk.
 func (o *oracle) accepted(p *publish) {
@@ -61,10 +75,11 @@ func (o *oracle) started(a *simAgent, t *attempt) {
 	if i.Node != a.id {
 		o.w.fail("instruction %d of %s is executed by %s", i.Seq, i.Node, a.id)
 	}
+	p := o.order(t.msg.Args)
 	for _, r := range o.bySeq[i.Seq] {
-		if i.Intent != wire.IntentGPIOWrite && (r.lost || !harmless(r.code)) {
+		if p != nil && p.spec.Intent != wire.IntentGPIOWrite && (r.lost || !harmless(r.code)) {
 			o.w.fail("%s of instruction %d is executed again (%v) after an attempt (%v) that ended with %v, lost %v",
-				i.Intent, i.Seq, t.ref.Token, r.token, r.code, r.lost)
+				p.spec.Intent, i.Seq, t.ref.Token, r.token, r.code, r.lost)
 		}
 	}
 	r := &run{token: t.ref.Token}
@@ -117,9 +132,6 @@ func (o *oracle) recorded(i *engine.Instruction) {
 	}
 }
 
-// durable is called when a batch has reached the disk.
-func (o *oracle) durable(*engine.Records) {}
-
 // delivered holds the effects of a batch against the disk as it is at this
 // moment: they may speak of nothing else.
 func (o *oracle) delivered(f *engine.Effects) {
@@ -167,12 +179,8 @@ func (o *oracle) final() {
 	d := o.w.gateway.durable
 	count := map[int]int{}
 	for _, t := range d.tasks {
-		m, err := wire.DecodeMap(t.Spec.Args)
-		if err != nil {
-			o.w.fail("arguments of task %s: %v", t.ID, err)
-		}
-		if n, ok := m["n"].(uint64); ok {
-			count[int(n)]++
+		if p := o.order(t.Spec.Args); p != nil {
+			count[p.number]++
 		}
 	}
 	for n, p := range o.taken {

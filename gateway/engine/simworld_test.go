@@ -78,7 +78,7 @@ func (w *world) run() error {
 	w.chaos()
 	w.until(faultyPhase, nil)
 	w.calm = true
-	w.gateway.heal()
+	w.gateway.jump(0)
 	for _, a := range w.agents {
 		a.heal()
 	}
@@ -147,7 +147,7 @@ func (w *world) chaos() {
 		case 0:
 			w.gateway.crash()
 		case 1:
-			w.gateway.wallOff += int64(w.rnd.IntN(40_000) - 20_000)
+			w.gateway.jump(int64(w.rnd.IntN(40_000) - 20_000))
 		case 2, 3:
 			a.crash(false)
 		case 4:
