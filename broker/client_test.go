@@ -19,7 +19,7 @@ const patience = 20 * time.Second
 
 // client is an MQTT client that sends exactly the packets that a test asks for.
 type client struct {
-	t       *testing.T
+	t       testing.TB
 	conn    net.Conn
 	version byte
 	in      chan packets.Packet // closed when the broker has closed the connection
@@ -37,7 +37,7 @@ type connect struct {
 }
 
 // dial opens a connection without saying anything on it.
-func dial(t *testing.T, addr net.Addr, version byte) *client {
+func dial(t testing.TB, addr net.Addr, version byte) *client {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr.String())
 	if err != nil {
@@ -47,7 +47,7 @@ func dial(t *testing.T, addr net.Addr, version byte) *client {
 }
 
 // attach makes a client of a connection and reads from it.
-func attach(t *testing.T, conn net.Conn, version byte) *client {
+func attach(t testing.TB, conn net.Conn, version byte) *client {
 	c := &client{t: t, conn: conn, version: version, in: make(chan packets.Packet, 4096)}
 	done := make(chan struct{})
 	go func() {
@@ -111,7 +111,7 @@ func readPacket(r *bufio.Reader, version byte) (packets.Packet, error) {
 }
 
 // start connects and wants to be let in.
-func start(t *testing.T, addr net.Addr, o connect) *client {
+func start(t testing.TB, addr net.Addr, o connect) *client {
 	t.Helper()
 	c := open(t, addr, o)
 	if ack := c.want(packets.Connack); ack.ReasonCode != 0 {
@@ -121,7 +121,7 @@ func start(t *testing.T, addr net.Addr, o connect) *client {
 }
 
 // open connects and leaves the answer to the test.
-func open(t *testing.T, addr net.Addr, o connect) *client {
+func open(t testing.TB, addr net.Addr, o connect) *client {
 	t.Helper()
 	if o.version == 0 {
 		o.version = 4

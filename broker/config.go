@@ -65,6 +65,10 @@ type Limits struct {
 	// Outbound is the number of messages queued to one client inside Mochi and
 	// the number of its unacknowledged ones. Default 1024: 8 KiB a client.
 	Outbound int
+	// AckStall is how long a publish waits for an operator that has so many
+	// unacknowledged messages to acknowledge one; then it is disconnected.
+	// Default 1 s.
+	AckStall time.Duration
 	// Sessions is the number of operators' persistent sessions kept while they
 	// are away, and SessionExpiry for how long. Defaults 256 and 1 h.
 	Sessions      int
@@ -104,6 +108,7 @@ func (l Limits) WithDefaults() Limits {
 	fill(&l.Unacked, 1024)
 	fill(&l.UnackedBytes, 1<<20)
 	fill(&l.Outbound, 1024)
+	wait(&l.AckStall, time.Second)
 	fill(&l.Sessions, 256)
 	wait(&l.SessionExpiry, time.Hour)
 	wait(&l.MaxKeepalive, 20*time.Minute)
@@ -146,6 +151,7 @@ func (l Limits) validate() error {
 	within("narrowband frame", l.NarrowbandFrame, 16, minPacketSize)
 	positive("connect timeout", l.ConnectTimeout, time.Hour)
 	positive("write stall", l.WriteStall, time.Hour)
+	positive("ack stall", l.AckStall, time.Minute)
 	positive("linger", l.Linger, time.Minute)
 	positive("session expiry", l.SessionExpiry, 7*24*time.Hour)
 	positive("keepalive", l.MaxKeepalive, maxKeepalive)

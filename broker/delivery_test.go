@@ -102,21 +102,16 @@ func TestTakeoverOfAStuckSessionIsImmediate(t *testing.T) {
 
 // A burst reaches a subscriber that reads, whole.
 func TestBurstReachesAReadingSubscriberWhole(t *testing.T) {
-	const n = 5000
+	const n = 4000 // what the test's client takes in on its own
 	b := serve(t, accepting())
 	c := start(t, b.Addr("mqtt"), connect{id: "hmi"})
 	c.subscribe(1, 0, "#")
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		publishAll(t, b, n, status, 200, 1, false)
-	}()
+	publishAll(t, b, n, status, 200, 1, false)
 	for i := range n {
 		if pk := c.want(packets.Publish); pk.TopicName != status(i) {
 			t.Fatalf("message %d is %s", i, pk.TopicName)
 		}
 	}
-	<-done
 	if s := b.Stats(); s.OutboundDropped != 0 || s.SlowClosed != 0 {
 		t.Errorf("stats %+v", s)
 	}
@@ -124,7 +119,13 @@ func TestBurstReachesAReadingSubscriberWhole(t *testing.T) {
 
 // Any number of retained messages fits through the bounded queues.
 func TestRetainedReplayIsWhole(t *testing.T) {
-	const n = 3000
+	for _, qos := range []byte{0, 2} {
+		t.Run(fmt.Sprintf("QoS %d", qos), func(t *testing.T) { testReplay(t, qos) })
+	}
+}
+
+func testReplay(t *testing.T, qos byte) {
+	const n = 1000
 	b := serve(t, accepting(), func(c *broker.Config) {
 		c.Limits.OperatorWriteBuffer = 64 << 10
 		c.Limits.Outbound = 64
@@ -132,7 +133,7 @@ func TestRetainedReplayIsWhole(t *testing.T) {
 	publishAll(t, b, n, status, 1<<10, 1, true)
 	c := start(t, b.Addr("mqtt"), connect{id: "hmi"})
 	pk := packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Subscribe, Qos: 1}, ProtocolVersion: 4, PacketID: 1,
-		Filters: packets.Subscriptions{{Filter: "apollo/default/task/+/status", Qos: 0}}}
+		Filters: packets.Subscriptions{{Filter: "apollo/default/task/+/status", Qos: qos}}}
 	c.encode(pk.SubscribeEncode)
 	seen := map[string]bool{}
 	for len(seen) < n {
@@ -179,7 +180,10 @@ func TestB7_AgentIsGrantedQoS0AndNothingFillsUp(t *testing.T) {
 // An operator that acknowledges nothing is disconnected before the protocol
 // engine begins to drop silently.
 func TestInflightOverflowDisconnectsAndIsCounted(t *testing.T) {
-	b := serve(t, accepting(), func(c *broker.Config) { c.Limits.Outbound = 64 })
+	b := serve(t, accepting(), func(c *broker.Config) {
+		c.Limits.Outbound = 64
+		c.Limits.AckStall = 10 * time.Millisecond
+	})
 	c := start(t, b.Addr("mqtt"), connect{id: "hmi", version: 5})
 	c.subscribe(1, 1, "#")
 	publishAll(t, b, 100, status, 10, 1, false)
@@ -243,11 +247,14 @@ func TestB4_DeliveryIsOwedUntilAcknowledged(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 3 {
-		c.ack(packets.Pubrec, c.want(packets.Publish).PacketID)
-	}
-	for range 3 {
-		c.ack(packets.Pubcomp, c.want(packets.Pubrel).PacketID)
+	for released := 0; released < 3; {
+		switch pk := c.next(); pk.FixedHeader.Type {
+		case packets.Publish:
+			c.ack(packets.Pubrec, pk.PacketID)
+		case packets.Pubrel:
+			c.ack(packets.Pubcomp, pk.PacketID)
+			released++
+		}
 	}
 	c.ping()
 	c.disconnect()
@@ -315,23 +322,69 @@ func TestReceiveMaximumOfASubscriberNeverStopsDeliveries(t *testing.T) {
 					t.Fatalf("granted QoS %d, want %d", granted, want)
 				}
 			}
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				for i := range n / 100 {
-					publishAll(t, b, 100, func(int) string { return status(i) }, 20, 1, false)
-					// Leave the client time to acknowledge, as the gateway's
-					// own window would.
-					eventually(t, "room", func() bool { return len(c.in) < 50 })
+			for i := range n / 100 {
+				publishAll(t, b, 100, func(int) string { return status(i) }, 20, 1, false)
+				for range 100 {
+					pk := c.want(packets.Publish)
+					if pk.FixedHeader.Qos > 0 {
+						c.ack(packets.Puback, pk.PacketID)
+					}
 				}
-			}()
-			for range n {
-				pk := c.want(packets.Publish)
-				if pk.FixedHeader.Qos > 0 {
-					c.ack(packets.Puback, pk.PacketID)
-				}
+				c.ping() // the acknowledgements have arrived
 			}
-			<-done
 		})
 	}
+}
+
+// A burst longer than the window of unacknowledged messages reaches a client
+// that acknowledges, whole and in order.
+func TestBurstBeyondTheWindowWaitsForAcknowledgements(t *testing.T) {
+	const n = 1000
+	b := serve(t, accepting(), func(c *broker.Config) {
+		c.Limits.Outbound = 64
+		c.Limits.AckStall = patience
+	})
+	c := start(t, b.Addr("mqtt"), connect{id: "hmi"})
+	c.subscribe(1, 1, "#")
+	done := make(chan error, 1)
+	go func() {
+		for i := range n {
+			if err := b.Publish(status(i), []byte("x"), 1, false); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	for i := range n {
+		pk := c.want(packets.Publish)
+		if pk.TopicName != status(i) {
+			t.Fatalf("message %d is %s", i, pk.TopicName)
+		}
+		c.ack(packets.Puback, pk.PacketID)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if s := b.Stats(); s.OutboundDropped != 0 || s.SlowClosed != 0 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+// B8: a session that overflows while its client is away is ended, so that the
+// client subscribes again and finds the present status, not an old one.
+func TestB8_SessionThatOverflowsWhileAwayIsEnded(t *testing.T) {
+	b := serve(t, accepting(), func(c *broker.Config) { c.Limits.Outbound = 64 })
+	c := start(t, b.Addr("mqtt"), connect{id: "hmi", persistent: true})
+	c.subscribe(1, 1, "#")
+	_ = c.conn.Close()
+	eventually(t, "session is kept", func() bool { return b.Stats().Sessions == 1 })
+	publishAll(t, b, 100, status, 10, 1, true)
+	eventually(t, "session has ended", func() bool { return b.Stats().Sessions == 0 })
+	c = open(t, b.Addr("mqtt"), connect{id: "hmi", persistent: true})
+	if ack := c.want(packets.Connack); ack.SessionPresent {
+		t.Fatal("session is still present")
+	}
+	c.subscribe(1, 1, status(99))
+	c.want(packets.Publish)
 }

@@ -38,6 +38,15 @@ func deciding(v broker.Verdict) *gateway {
 	return &gateway{verdict: func(broker.Submission) (broker.Verdict, bool) { return v, true }}
 }
 
+// counting is a Handler that takes everything and keeps nothing.
+type counting struct{}
+
+func (*counting) Submit(_ broker.Submission, done func(broker.Verdict)) {
+	done(broker.Verdict{Reason: broker.Accepted})
+}
+func (*counting) Uplink(broker.Uplink)     {}
+func (*counting) Presence(broker.Presence) {}
+
 func (g *gateway) Submit(s broker.Submission, done func(broker.Verdict)) {
 	g.mu.Lock()
 	g.subs = append(g.subs, submission{s, done})
@@ -80,14 +89,14 @@ func (g *gateway) present() []broker.Presence {
 }
 
 // waitSubmitted waits until n submissions have come.
-func (g *gateway) waitSubmitted(t *testing.T, n int) []submission {
+func (g *gateway) waitSubmitted(t testing.TB, n int) []submission {
 	t.Helper()
 	eventually(t, "submissions", func() bool { return len(g.submitted()) >= n })
 	return g.submitted()
 }
 
 // eventually waits until ok is true.
-func eventually(t *testing.T, what string, ok func() bool) {
+func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !ok(); {
 		if time.Now().After(deadline) {
@@ -123,7 +132,7 @@ type running struct {
 }
 
 // serve runs a broker on free loopback ports until the test ends.
-func serve(t *testing.T, h broker.Handler, change ...func(*broker.Config)) *running {
+func serve(t testing.TB, h broker.Handler, change ...func(*broker.Config)) *running {
 	t.Helper()
 	cfg := broker.Config{MQTT: "127.0.0.1:0", Narrowband: "127.0.0.1:0"}
 	for _, f := range change {

@@ -34,7 +34,8 @@ func (*hook) Provides(b byte) bool {
 		mqtt.OnSessionEstablish, mqtt.OnSessionEstablished,
 		mqtt.OnPacketRead, mqtt.OnPacketEncode,
 		mqtt.OnSubscribe, mqtt.OnSubscribed,
-		mqtt.OnPublish, mqtt.OnPublishDropped, mqtt.OnPacketIDExhausted, mqtt.OnRetainPublished:
+		mqtt.OnPublish, mqtt.OnPublishDropped, mqtt.OnPacketIDExhausted,
+		mqtt.OnRetainMessage, mqtt.OnRetainPublished:
 		return true
 	}
 	return false
@@ -140,15 +141,31 @@ func (h *hook) OnACLCheck(cl *mqtt.Client, topic string, write bool) bool {
 	if !isFilter(topic) && !p.rights.mayRead(topic) {
 		return false
 	}
-	if cl.State.Inflight.Len() >= h.b.limits.Outbound-inflightReserve {
+	if !h.roomFor(cl, p) {
 		h.b.stats.outboundLost.Add(1)
-		if !cl.Closed() {
-			p.disconnect(packets.ErrQuotaExceeded, "too many messages are not acknowledged", Slow)
-		}
 		return false
 	}
 	p.pace(h.b.limits.Outbound)
 	return true
+}
+
+// roomFor reports whether one more message may wait for its acknowledgement by
+// the client. A client that makes no room is disconnected, and the session of
+// one that is away is ended: it subscribes again and finds the present status
+// retained, where it would otherwise go on with an old one.
+func (h *hook) roomFor(cl *mqtt.Client, p *peer) bool {
+	full := func() bool { return cl.State.Inflight.Len() >= h.b.limits.Outbound-inflightReserve }
+	switch {
+	case !full():
+		return true
+	case cl.Closed():
+		h.b.registry.cutShort(cl.ID)
+		return false
+	case p.wait(h.b.limits.AckStall, full):
+		return true
+	}
+	p.disconnect(packets.ErrQuotaExceeded, "too many messages are not acknowledged", Slow)
+	return false
 }
 
 // OnPacketEncode corrects what Mochi is about to write.
@@ -262,6 +279,18 @@ func (h *hook) OnPacketIDExhausted(cl *mqtt.Client, _ packets.Packet) {
 	h.b.stats.outboundLost.Add(1)
 	if p := peerOf(cl); p != nil {
 		p.unqueued(1)
+	}
+}
+
+// OnRetainMessage makes retained messages ones of QoS 0. They are replayed on
+// the goroutine that would have to read their acknowledgements, so with more of
+// them than a client may leave unacknowledged it could never subscribe. A
+// client that loses its connection during the replay subscribes again anyway.
+func (h *hook) OnRetainMessage(_ *mqtt.Client, pk packets.Packet, _ int64) {
+	kept := h.b.server.Topics.Retained
+	if m, ok := kept.Get(pk.TopicName); ok && m.FixedHeader.Qos > 0 {
+		m.FixedHeader.Qos = 0
+		kept.Add(pk.TopicName, m)
 	}
 }
 

@@ -77,30 +77,39 @@ func (p *peer) disconnect(code packets.Code, text string, cause Cause) {
 // Pacing of deliveries. Mochi's queue drops what does not fit, although the
 // goroutine that empties it never blocks: it only needs to be let run.
 const (
-	paceHigh  = 3     // wait from 3/4 of the queue on
-	paceOf    = 4     //
-	paceWait  = 50e6  // at most 50 ms, in ns
-	paceSleep = 100e3 // between looks, in ns
+	paceHigh  = 3 // wait from 3/4 of the queue on,
+	paceOf    = 4 // until it is down to half of that
+	paceWait  = 50 * time.Millisecond
+	paceSleep = 100 * time.Microsecond
 )
 
 // pace counts a message about to be queued and, when the queue is nearly full,
 // gives its reader a moment. It runs on the publishing goroutine.
 func (p *peer) pace(capacity int) {
 	high := int32(capacity * paceHigh / paceOf)
-	if p.queued.Add(1) <= high {
-		return
+	if p.queued.Add(1) > high {
+		p.wait(paceWait, func() bool { return p.queued.Load() > high/2 })
 	}
-	for deadline := time.Now().Add(paceWait); p.queued.Load() > high/2 && time.Now().Before(deadline); {
+}
+
+// wait waits until busy is false, for at most limit or until the connection
+// closes, and reports whether it is.
+func (p *peer) wait(limit time.Duration, busy func() bool) bool {
+	for deadline := time.Now().Add(limit); busy(); {
 		select {
 		case <-p.conn.closing:
-			return
+			return false
 		default:
 		}
+		if time.Now().After(deadline) {
+			return false
+		}
 		runtime.Gosched()
-		if p.queued.Load() > high/2 {
+		if busy() {
 			time.Sleep(paceSleep)
 		}
 	}
+	return true
 }
 
 // unqueued counts messages that left the queue or never entered it.

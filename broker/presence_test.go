@@ -113,7 +113,7 @@ func TestC1_PresenceSaysHowAnAgentLeft(t *testing.T) {
 // L7: a fleet that returns at once with its backlog loses nothing and is not
 // thrown out.
 func TestL7_FleetReturnsAtOnce(t *testing.T) {
-	agents, backlog := 200, 50
+	agents, backlog := 100, 50
 	if testing.Short() {
 		agents = 20
 	}

@@ -333,8 +333,31 @@ func TestF3_ResponseTopicGetsAcceptanceAndRefusal(t *testing.T) {
 			if pk.TopicName != topic || string(pk.Payload) != string(v.Body) || string(pk.Properties.CorrelationData) != string([]byte{byte(i), 9}) {
 				t.Errorf("answer %s correlation %v", describe(pk), pk.Properties.CorrelationData)
 			}
-			c.ack(packets.Puback, pk.PacketID)
 		}
+	}
+}
+
+// A client that sends many bad publishes at once gets all the answers, also
+// when it asked for them with QoS 1 and reads them late.
+func TestManyRefusalsAtOnceAreAllAnswered(t *testing.T) {
+	const n = 500
+	b := serve(t, deciding(broker.Verdict{Reason: broker.Invalid, Text: "no"}), func(c *broker.Config) { c.Limits.Outbound = 64 })
+	c := start(t, b.Addr("mqtt"), connect{id: "hmi"})
+	c.subscribe(1, 1, replyTopic)
+	for id := uint16(1); id <= n; id++ {
+		c.publish(pub{topic: taskTopic, payload: "x", qos: 1, id: id})
+	}
+	acks, replies := 0, 0
+	for acks+replies < 2*n {
+		switch pk := c.next(); pk.FixedHeader.Type {
+		case packets.Puback:
+			acks++
+		case packets.Publish:
+			replies++
+		}
+	}
+	if acks != n || replies != n {
+		t.Errorf("%d receipts and %d replies, want %d of each", acks, replies, n)
 	}
 }
 

@@ -57,11 +57,12 @@ func (b *Broker) reply(p *peer, a answer, v Verdict) {
 	if topic == "" || body == nil {
 		return
 	}
+	// QoS 0: this may run on the goroutine that reads the client's
+	// acknowledgements, which would wait for itself when too many are owed.
 	err := b.inject(packets.Packet{
-		FixedHeader: packets.FixedHeader{Type: packets.Publish, Qos: 1},
+		FixedHeader: packets.FixedHeader{Type: packets.Publish},
 		TopicName:   topic,
 		Payload:     body,
-		PacketID:    1, // Mochi wants one; each delivery gets its own
 		Properties:  packets.Properties{CorrelationData: a.correlation, ContentType: jsonType},
 	})
 	if err != nil && !errors.Is(err, errClosed) {

@@ -76,6 +76,16 @@ func (r *registry) suspend(id string, s session, limit int) bool {
 	return true
 }
 
+// cutShort lets the session of an absent client end with the next sweep.
+func (r *registry) cutShort(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s, ok := r.sessions[id]; ok {
+		s.until = time.Time{}
+		r.sessions[id] = s
+	}
+}
+
 // due takes the ended sessions whose client id is free, and owns those ids.
 func (r *registry) due(now time.Time) []string {
 	r.mu.Lock()

@@ -77,8 +77,13 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	}
 	// The pins outlive the work, and the work the wish to stop.
 	pinCtx, stopPins := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	pinsDone := make(chan error, 1)
-	go func() { pinsDone <- pins.Run(pinCtx) }()
+	go func() {
+		defer stop() // without pins there is nothing to do
+		pinsDone <- pins.Run(pinCtx)
+	}()
 	w, err := newWorks(pins, a.version, a.cfg.Data, a.log)
 	if err == nil {
 		err = a.run(ctx, j, records, w)
@@ -142,7 +147,14 @@ func (a *Agent) links(l *loop) ([]*link.Link, error) {
 		return nil, err
 	}
 	l.narrowband = func([]byte) bool { return false }
-	var bad limited
+	var bad, full limited
+	take := func(in executor.Input) bool {
+		taken := l.offer(in)
+		if !taken {
+			full.log(a.log, "too many messages at once; one was dropped and will be sent again", nil)
+		}
+		return taken
+	}
 	primary, err := link.New(link.Options{
 		URL: a.cfg.Gateway, ClientID: "agent/" + a.cfg.Node, Username: a.cfg.Username, Password: password,
 		Subscribe: a.topics.Cmd(a.cfg.Node), Publish: a.topics.Evt(a.cfg.Node), KeepAlive: primaryKeepAlive,
@@ -155,7 +167,7 @@ func (a *Agent) links(l *loop) ([]*link.Link, error) {
 				bad.log(a.log, "message not understood", err)
 				return true
 			}
-			return l.offer(executor.Received{Message: m})
+			return take(executor.Received{Message: m})
 		},
 	})
 	if err != nil {
@@ -185,7 +197,7 @@ func (a *Agent) links(l *loop) ([]*link.Link, error) {
 				bad.log(a.log, "compact frame not understood", err)
 				return true
 			}
-			return l.offer(executor.ReceivedCompact{Frame: f})
+			return take(executor.ReceivedCompact{Frame: f})
 		},
 	})
 	if err != nil {
@@ -245,6 +257,10 @@ type limited struct{ n atomic.Uint64 }
 
 func (b *limited) log(l *slog.Logger, text string, err error) {
 	if n := b.n.Add(1); bits.OnesCount64(n) == 1 {
-		l.Warn(text, "err", err, "times", n)
+		args := []any{"times", n}
+		if err != nil {
+			args = append(args, "err", err)
+		}
+		l.Warn(text, args...)
 	}
 }

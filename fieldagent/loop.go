@@ -31,8 +31,8 @@ const (
 	workLimit = time.Second
 )
 
-// log is the part of the journal that the loop needs.
-type log interface {
+// recorder is the part of the journal that the loop needs.
+type recorder interface {
 	Append(records ...[]byte) error
 	Rewrite(records [][]byte) error
 	Size() int64
@@ -50,7 +50,7 @@ type Intents interface {
 // what follows from them with one sync, and only then acts.
 type loop struct {
 	core    *executor.Core
-	journal log
+	journal recorder
 	intents Intents
 	// The two paths. They never block and may lose what they are given.
 	primary    func([]byte) bool

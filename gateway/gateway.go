@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -148,7 +149,13 @@ func (g *Gateway) Run(ctx context.Context) error {
 	spawn("log", g.loop.commit)
 	spawn("loop", func() error { return g.loop.run(ctx) })
 	spawn("board", func() error { g.board.run(ctx); return nil })
-	spawn("broker", func() error { return g.broker.Run(ctx) })
+	spawn("broker", func() error {
+		err := g.broker.Run(ctx)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			err = fmt.Errorf("%w; is another gateway running? choose other addresses with --mqtt, --ws and --narrowband", err)
+		}
+		return err
+	})
 	spawn("http", func() error { return g.serveHTTP(ctx) })
 	spawn("greeting", func() error { return g.greet(ctx) })
 	<-ctx.Done()

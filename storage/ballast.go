@@ -28,10 +28,12 @@ type ballast struct {
 // drop gives the reserve up. It is the callback of a full disk: all writes of the
 // engine wait while it runs, so it removes one file and leaves a note.
 func (b *ballast) drop() {
-	detail := b.path
 	if b.size == 0 {
-		detail = "there is none"
-	} else if err := removeIfThere(b.fs, b.path); err != nil {
+		b.tell(noteDiskFull, "there is no reserve")
+		return
+	}
+	detail := b.path
+	if err := removeIfThere(b.fs, b.path); err != nil {
 		detail = err.Error()
 	}
 	b.gone.Store(true)
@@ -68,21 +70,23 @@ func (b *ballast) ensure(minFree uint64) (bool, error) {
 		b.gone.Store(true)
 		return false, nil
 	}
+	b.gone.Store(false) // before the write, which the disk may answer with drop
 	if err := b.write(); err != nil {
 		b.gone.Store(true)
 		return false, errors.Join(err, removeIfThere(b.fs, b.path))
 	}
-	b.gone.Store(false)
-	return true, syncDir(b.fs, b.fs.PathDir(b.path))
+	if err := syncDir(b.fs, b.fs.PathDir(b.path)); err != nil {
+		return false, err
+	}
+	return !b.gone.Load(), nil
 }
 
 // write fills the file with noise: zeros would take no room on a file system
 // that compresses or keeps holes.
 func (b *ballast) write() error {
 	noise := make([]byte, min(b.size, 1<<20))
-	r := rand.New(rand.NewPCG(1, 2))
-	for i := range noise {
-		noise[i] = byte(r.Uint32())
+	if _, err := rand.NewChaCha8([32]byte{}).Read(noise); err != nil {
+		return fmt.Errorf("make noise for the reserve: %w", err)
 	}
 	f, err := b.fs.Create(b.path, vfs.WriteCategoryUnspecified)
 	if err != nil {

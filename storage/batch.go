@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ const (
 	// of 4 GiB and fit a small box's memory several times.
 	MaxBatchBytes = 4 << 20
 	// GoodBatchBytes is where a caller that gathers many records should stop and
-	// apply: a batch of half a memtable (512 KiB) takes a slower way through the
+	// apply: a batch of half a memtable (2 MiB by default) takes a slower way through the
 	// engine, and beyond 64 KiB sharing an fsync gains nothing more.
 	GoodBatchBytes = 64 << 10
 )
@@ -49,9 +50,10 @@ func (b *Batch) Delete(key []byte) {
 	}
 }
 
-// DeleteRange removes all keys from lo (included) to hi (not included).
+// DeleteRange removes all keys from lo (included) to hi (not included); nothing
+// if lo is not below hi, which the engine itself does not forgive.
 func (b *Batch) DeleteRange(lo, hi []byte) {
-	if b.check(lo, 0) && b.check(hi, 0) {
+	if b.check(lo, 0) && b.check(hi, 0) && bytes.Compare(lo, hi) < 0 {
 		b.note(b.engine().DeleteRange(lo, hi, nil))
 	}
 }
@@ -68,7 +70,7 @@ func (b *Batch) Close() { b.p.release() }
 
 // engine is the batch of the engine, while it is the caller's.
 func (b *Batch) engine() *pebble.Batch {
-	if b.p.b == nil || b.p.applied {
+	if b.p.applied || b.p.b == nil {
 		panic("bug: batch used after Apply or Close")
 	}
 	return b.p.b
@@ -102,7 +104,7 @@ func (b *Batch) note(err error) {
 // Apply may block while the engine catches up or the disk is full (Stats.Stalled).
 // Errors: the batch's own (nothing happened), ErrClosed, or ErrDead.
 func (s *Store) Apply(b *Batch) (*Pending, error) {
-	if b.p.s != s || b.p.b == nil || b.p.applied {
+	if b.p.s != s || b.p.applied || b.p.b == nil {
 		panic("bug: batch of another store, or used after Apply or Close")
 	}
 	if b.err != nil {
@@ -194,9 +196,10 @@ func (p *Pending) Wait() error {
 // store is 1, each next one higher by 1, across restarts.
 func (p *Pending) Head() uint64 { return p.head }
 
-// release gives a batch that was not applied back.
+// release gives a batch that was not applied back. After Apply it must not even
+// look at p.b, which is Wait's.
 func (p *Pending) release() {
-	if p.b == nil || p.applied {
+	if p.applied || p.b == nil {
 		return
 	}
 	// Close of a batch that was never committed has no error but "closed twice".

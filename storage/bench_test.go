@@ -185,11 +185,11 @@ type round struct {
 }
 
 func newStoreWay(b *testing.B) way {
-	s := open(b, options(b, nil, b.TempDir()))
+	s := open(b, storage.Options{Dir: b.TempDir(), OnFatal: noExit(b), BallastBytes: -1})
 	queue := make(chan *request, 1024)
-	// One batch is being synced, one is applied behind it: no more, so that the
-	// batches grow with the load instead of the number of syncs.
-	rounds := make(chan round, 1)
+	// Batches are applied while earlier ones are being synced; the limit keeps them
+	// from becoming many and small when the disk is slow.
+	rounds := make(chan round, 8)
 	free := make(chan []*request, 4)
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -242,7 +242,7 @@ func newStoreWay(b *testing.B) way {
 }
 
 func newPebbleWay(b *testing.B) way {
-	db, err := pebble.Open(b.TempDir(), &pebble.Options{FormatMajorVersion: pebble.FormatWALSyncChunks, MemTableSize: 1 << 20, MemTableStopWritesThreshold: 3, Logger: quiet{}})
+	db, err := pebble.Open(b.TempDir(), &pebble.Options{FormatMajorVersion: pebble.FormatWALSyncChunks, MemTableSize: 4 << 20, MemTableStopWritesThreshold: 3, Logger: quiet{}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -14,15 +15,17 @@ import (
 )
 
 const (
-	crashSeeds   = 6
+	crashSeeds   = 5
 	crashWaiters = 8
-	crashClones  = 4 // of each running store
+	crashClones  = 3  // of each running store
+	crashSpare   = 30 // batches that may be under way beyond those waited for
 )
 
 // load applies batches from one goroutine and lets others wait for them, as the
 // gateway does. Batch n writes n under three keys, and one key that all share.
 type load struct {
 	s     *storage.Store
+	grant chan int // how many more batches to write
 	mu    sync.Mutex
 	acked map[uint64]bool // batches whose Wait returned nil
 	last  uint64
@@ -36,8 +39,9 @@ func keysOf(n uint64) [3][]byte {
 	return k
 }
 
-// run writes until stop; the size of values is drawn from r.
-func (l *load) run(t *testing.T, r *rand.Rand, stop <-chan struct{}) {
+// run writes what is granted, so that the store does not grow while a test is
+// busy elsewhere; the size of values is drawn from r.
+func (l *load) run(t *testing.T, r *rand.Rand) {
 	pending := make(chan *storage.Pending, 2*crashWaiters)
 	var waiters sync.WaitGroup
 	for range crashWaiters {
@@ -56,27 +60,28 @@ func (l *load) run(t *testing.T, r *rand.Rand, stop <-chan struct{}) {
 	}
 	defer waiters.Wait()
 	defer close(pending)
-	for {
-		select {
-		case <-stop:
-			return
-		default:
+	for n := range l.grant {
+		for range n {
+			p, err := l.apply(r)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			pending <- p
 		}
-		b := l.s.NewBatch()
-		n := l.s.Stats().Applied + 1
-		value := binary.BigEndian.AppendUint64(make([]byte, 0, 4096), n)
-		value = value[:8+r.IntN(1000)]
-		for _, k := range keysOf(n) {
-			b.Set(k, value)
-		}
-		b.Set([]byte("newest"), value[:8])
-		p, err := l.s.Apply(b)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		pending <- p
 	}
+}
+
+func (l *load) apply(r *rand.Rand) (*storage.Pending, error) {
+	b := l.s.NewBatch()
+	n := l.s.Stats().Applied + 1
+	value := binary.BigEndian.AppendUint64(make([]byte, 0, 4096), n)
+	value = value[:8+r.IntN(1000)]
+	for _, k := range keysOf(n) {
+		b.Set(k, value)
+	}
+	b.Set([]byte("newest"), value[:8])
+	return l.s.Apply(b)
 }
 
 func (l *load) snapshot() (acked map[uint64]bool, last uint64) {
@@ -85,10 +90,15 @@ func (l *load) snapshot() (acked map[uint64]bool, last uint64) {
 	return maps.Clone(l.acked), l.last
 }
 
-// waitForMore waits until n more batches than now are acknowledged.
-func (l *load) waitForMore(t *testing.T, n uint64) {
+// goOn lets the load run and waits until n more batches are acknowledged; others
+// are still under way when it returns.
+func (l *load) goOn(t *testing.T, n int) {
 	_, from := l.snapshot()
-	until(t, "more acknowledged batches", func() bool { _, now := l.snapshot(); return now >= from+n || t.Failed() })
+	l.grant <- n + crashSpare
+	until(t, "more acknowledged batches", func() bool {
+		_, now := l.snapshot()
+		return now >= from+uint64(n) || t.Failed()
+	})
 }
 
 // checkRecovered opens what a power cut left and compares it with the promise.
@@ -132,13 +142,13 @@ func TestG5_PowerCutLosesNothingAcknowledged(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, uint64(percent)))
 				disk := vfs.NewCrashableMem()
 				o := options(t, disk, dir)
-				o.HeadInterval = 1 // as often as the ticker can
-				l := &load{s: open(t, o), acked: map[uint64]bool{}}
-				stop := make(chan struct{})
+				o.MemTableBytes = 256 << 10 // flushes happen in between
+				o.HeadInterval = time.Millisecond
+				l := &load{s: open(t, o), acked: map[uint64]bool{}, grant: make(chan int, crashClones)}
 				var writer sync.WaitGroup
-				writer.Go(func() { l.run(t, rand.New(rand.NewPCG(seed, 1)), stop) })
+				writer.Go(func() { l.run(t, rand.New(rand.NewPCG(seed, 1))) })
 				for range crashClones {
-					l.waitForMore(t, r.Uint64N(60))
+					l.goOn(t, r.IntN(80))
 					acked, _ := l.snapshot() // before the clone: the clone must have these
 					cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: r}
 					once := disk.CrashClone(cfg)
@@ -150,7 +160,7 @@ func TestG5_PowerCutLosesNothingAcknowledged(t *testing.T) {
 					}
 					checkRecovered(t, once.CrashClone(cfg), dir, all)
 				}
-				close(stop)
+				close(l.grant)
 				writer.Wait()
 				closeStore(t, l.s)
 				acked, last := l.snapshot()
@@ -166,7 +176,7 @@ func TestG5_PowerCutLosesNothingAcknowledged(t *testing.T) {
 // very first Open that changes the disk.
 func TestPowerCutDuringCreationLeavesAStoreThatOpens(t *testing.T) {
 	const dir = "/a/b/store"
-	for _, percent := range []int{0, 50, 100} {
+	for _, percent := range []int{0, 30, 60, 100} {
 		disk := vfs.NewCrashableMem()
 		r := rand.New(rand.NewPCG(11, uint64(percent)))
 		var clones []*vfs.MemFS

@@ -10,6 +10,7 @@ import (
 	"sort"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -61,8 +62,8 @@ func damages(content []byte) map[string][]byte {
 		"second half 0":   append(bytes.Clone(content[:n/2]), make([]byte, n-n/2)...),
 		"garbage in tail": append(bytes.Clone(content[:n-n/8]), bytes.Repeat([]byte{0xA5}, n/8)...),
 	}
-	for i := range 12 {
-		at := i * (n - 1) / 11
+	for i := range 8 {
+		at := i * (n - 1) / 7
 		c := bytes.Clone(content)
 		c[at] ^= 0x10
 		d[fmt.Sprintf("bit flip at %d of %d", at, n)] = c
@@ -75,9 +76,11 @@ func damages(content []byte) map[string][]byte {
 // Either the store doesn't open and says why, or all records are there, or
 // reading them is an error.
 func TestG5_DamagedFileIsNeverSilentLoss(t *testing.T) {
-	const dir, records = "/store", 6000 // 2.4 MB: tables, logs, several manifest edits
+	const dir, records = "/store", 3000 // 1.2 MB: tables, logs, several manifest edits
 	disk := vfs.NewMem()
-	s := open(t, options(t, disk, dir))
+	o := options(t, disk, dir)
+	o.MemTableBytes = 256 << 10
+	s := open(t, o)
 	fill(t, s, records)
 	closeStore(t, s)
 
@@ -216,7 +219,7 @@ func logOf(t *testing.T, dir string) (path string, content []byte) {
 	return path, content
 }
 
-// TestTornTail spoils the log of a store on the real disk whose process died:
+// TestG5_TornTailOfTheLog spoils the log of a store on the real disk whose process died:
 // its sidecar knows of the first 100 records, 100 more came after it.
 func TestG5_TornTailOfTheLog(t *testing.T) {
 	const known, records = 100, 200
@@ -321,7 +324,7 @@ func TestG5_VanishedEngineIsReportedAsRolledBack(t *testing.T) {
 func TestRunningStoreKeepsItsSidecarCurrent(t *testing.T) {
 	disk := vfs.NewMem()
 	o := options(t, disk, "/s")
-	o.HeadInterval = 1
+	o.HeadInterval = time.Millisecond
 	s := open(t, o)
 	defer closeStore(t, s)
 	before := readFile(t, disk, "/s/HEAD")

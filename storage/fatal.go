@@ -17,9 +17,10 @@ type death struct {
 	onFatal func(error)
 	release func(error)   // wakes those who wait for durability that will not come
 	dead    chan struct{} // closed when the store dies
-	// opening is true until Open succeeds. Until then a failure is Open's error
-	// and not a reason to end the process.
+	// opening is true until Open succeeds, and stays so when it fails. Meanwhile a
+	// death is Open's error and not a reason to end the process.
 	opening atomic.Bool
+	early   atomic.Bool // died while opening
 	cause   atomic.Pointer[error]
 	once    sync.Once
 }
@@ -39,9 +40,11 @@ func (d *death) declare(cause error) {
 	err := fmt.Errorf("%w: %w", ErrDead, cause)
 	d.cause.CompareAndSwap(nil, &err)
 	d.once.Do(func() {
+		early := d.opening.Load()
+		d.early.Store(early)
 		close(d.dead)
 		d.release(d.err())
-		if !d.opening.Load() {
+		if !early {
 			d.onFatal(d.err())
 		}
 	})
@@ -54,7 +57,7 @@ func (d *death) declare(cause error) {
 // instead, with whatever locks it holds; Open reports the cause.
 func (d *death) stop(cause error) {
 	d.declare(cause)
-	if d.opening.Load() {
+	if d.early.Load() {
 		select {}
 	}
 	panic(engineStop{cause})

@@ -103,7 +103,7 @@ func TestG12_FailedSyncKillsTheStore(t *testing.T) {
 	closeStore(t, again)
 }
 
-// TestG12_LogThatCannotBeWritten is EIO on the write itself, before any sync.
+// TestG12_LogThatCannotBeWrittenKillsTheStore is EIO on the write itself, before any sync.
 func TestG12_LogThatCannotBeWrittenKillsTheStore(t *testing.T) {
 	for _, cause := range []error{syscall.EIO, syscall.EROFS} {
 		faulty := newFaults(vfs.NewMem(), func(op errorfs.Op) error {
@@ -149,15 +149,14 @@ func TestDeadStoreStillReads(t *testing.T) {
 	wantDead(t, s, &f, syscall.EIO)
 }
 
-// TestFullDiskGivesUpTheReserve: each write that meets a full disk is tried once
+// TestG1_FullDiskGivesUpTheReserve: each write that meets a full disk is tried once
 // more after the reserve is gone, and nobody notices.
 func TestG1_FullDiskGivesUpTheReserve(t *testing.T) {
 	disk := vfs.NewMem()
 	disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 1 << 30, TotalBytes: 1 << 40})
 	const ballast = "/s/BALLAST"
 	there := func() bool { _, err := disk.Stat(ballast); return err == nil }
-	var faulty *faults
-	faulty = newFaults(disk, func(op errorfs.Op) error {
+	faulty := newFaults(disk, func(op errorfs.Op) error {
 		write := op.Kind == errorfs.OpFileWrite || op.Kind == errorfs.OpCreate || op.Kind == errorfs.OpReuseForWrite
 		if write && strings.Contains(op.Path, "/db/") && there() {
 			return syscall.ENOSPC
@@ -198,7 +197,7 @@ func TestG1_FullDiskGivesUpTheReserve(t *testing.T) {
 	}
 }
 
-// TestFullDiskWithoutReserve: the log itself meets ENOSPC.
+// TestFullDiskWithoutReserveKillsTheStore: the log itself meets ENOSPC.
 func TestFullDiskWithoutReserveKillsTheStore(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	faulty := newFaults(disk, func(op errorfs.Op) error {
@@ -226,7 +225,7 @@ func TestFullDiskWithoutReserveKillsTheStore(t *testing.T) {
 	closeStore(t, again)
 }
 
-// TestStallIsVisible: flushes fail, so writes stall; the numbers say so, reads
+// TestG1_StallIsVisibleAndEnds: flushes fail, so writes stall; the numbers say so, reads
 // go on, and nothing is lost once the disk works again.
 func TestG1_StallIsVisibleAndEnds(t *testing.T) {
 	faulty := newFaults(vfs.NewMem(), func(op errorfs.Op) error {
@@ -278,7 +277,7 @@ func TestG1_StallIsVisibleAndEnds(t *testing.T) {
 	}
 }
 
-// TestSidecarFaultIsNotFatal: the sidecar only guards, so its failure is counted.
+// TestSidecarFaultIsCountedNotFatal: the sidecar only guards, so its failure is counted.
 func TestSidecarFaultIsCountedNotFatal(t *testing.T) {
 	faulty := newFaults(vfs.NewMem(), func(op errorfs.Op) error {
 		if strings.HasSuffix(op.Path, "HEAD.tmp") {
@@ -287,7 +286,7 @@ func TestSidecarFaultIsCountedNotFatal(t *testing.T) {
 		return nil
 	})
 	o := options(t, faulty, "/s")
-	o.HeadInterval = 1
+	o.HeadInterval = time.Millisecond
 	s := open(t, o)
 	faulty.on.Store(true)
 	put(t, s, "k", "v")
@@ -298,7 +297,7 @@ func TestSidecarFaultIsCountedNotFatal(t *testing.T) {
 	closeStore(t, open(t, o))
 }
 
-// TestOpenThatHangs: the disk is full when the engine recovers, which retries
+// TestG3_OpenThatHangsIsReported: the disk is full when the engine recovers, which retries
 // for ever.
 func TestG3_OpenThatHangsIsReported(t *testing.T) {
 	disk := vfs.NewCrashableMem()

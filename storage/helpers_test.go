@@ -30,9 +30,10 @@ func noExit(t testing.TB) func(error) {
 	return func(err error) { t.Errorf("unexpected OnFatal: %v", err) }
 }
 
-// options are small: no reserve, and a sidecar only at Close.
+// options are small, so that flushes are frequent: no reserve, and a sidecar only
+// at Close.
 func options(t testing.TB, fs vfs.FS, dir string) storage.Options {
-	return storage.Options{Dir: dir, FS: fs, OnFatal: noExit(t), BallastBytes: -1, HeadInterval: time.Hour}
+	return storage.Options{Dir: dir, FS: fs, OnFatal: noExit(t), MemTableBytes: 512 << 10, BallastBytes: -1, HeadInterval: time.Hour}
 }
 
 func open(t testing.TB, o storage.Options) *storage.Store {
@@ -107,18 +108,6 @@ func bound(s string) []byte {
 		return nil
 	}
 	return []byte(s)
-}
-
-// within runs fn and fails the test when it does not come back.
-func within(t testing.TB, what string, fn func()) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() { defer close(done); fn() }()
-	select {
-	case <-done:
-	case <-time.After(patience):
-		t.Fatalf("%s did not return", what)
-	}
 }
 
 // until polls for a condition that other goroutines bring about.

@@ -1,13 +1,9 @@
 package storage_test
 
 import (
-	"bufio"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -19,66 +15,6 @@ import (
 
 	"github.com/apollo-11/apollo11/storage"
 )
-
-// holderEnv makes this test binary a second process that holds a store open.
-const holderEnv = "STORAGE_TEST_HOLD"
-
-func TestMain(m *testing.M) {
-	dir := os.Getenv(holderEnv)
-	if dir == "" {
-		os.Exit(m.Run())
-	}
-	s, err := storage.Open(context.Background(), storage.Options{Dir: dir, BallastBytes: -1})
-	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-	fmt.Println("open")
-	if _, err := io.Copy(io.Discard, os.Stdin); err != nil { // until the parent closes it
-		os.Exit(1)
-	}
-	if err := s.Close(); err != nil {
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
-
-func TestStoreHeldByAnotherProcessIsLocked(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "store")
-	holder := exec.Command(os.Args[0])
-	holder.Env = append(os.Environ(), holderEnv+"="+dir)
-	in, err := holder.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := holder.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := holder.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil || line != "open\n" {
-		t.Errorf("holder said %q, %v", line, err)
-	} else {
-		openFails(t, options(t, nil, dir), storage.OpenLocked)
-	}
-	if err := errors.Join(in.Close(), holder.Wait()); err != nil {
-		t.Fatal(err)
-	}
-	closeStore(t, open(t, options(t, nil, dir)))
-}
-
-func TestStoreHeldByThisProcessIsLocked(t *testing.T) {
-	for _, o := range []storage.Options{options(t, nil, t.TempDir()), options(t, vfs.NewMem(), "/s")} {
-		s := open(t, o)
-		openFails(t, o, storage.OpenLocked)
-		put(t, s, "k", "v") // the first one is not disturbed
-		closeStore(t, s)
-		closeStore(t, open(t, o))
-	}
-}
 
 // TestMissingRightsAreNamed injects them, because the tests may run as root.
 func TestMissingRightsAreNamed(t *testing.T) {
@@ -145,7 +81,7 @@ func TestTooLittleSpaceIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 15 << 20, TotalBytes: 1 << 30})
 	o := options(t, disk, "/s")
 	oe := openFails(t, o, storage.OpenNoSpace)
-	if !strings.Contains(oe.Cause.Error(), fmt.Sprint(15<<20)) || !strings.Contains(oe.Cause.Error(), fmt.Sprint(27<<20)) {
+	if !strings.Contains(oe.Cause.Error(), fmt.Sprint(15<<20)) || !strings.Contains(oe.Cause.Error(), fmt.Sprint(16<<20)) {
 		t.Errorf("the cause does not say both numbers: %v", oe.Cause)
 	}
 	if got := files(t, disk, "/s"); len(got) != 0 {
@@ -155,18 +91,18 @@ func TestTooLittleSpaceIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	closeStore(t, open(t, o))
 }
 
-// TestReserveIsGivenUpToOpen: what the reserve frees is enough.
+// TestG3_ReserveIsGivenUpToOpen: what the reserve frees is enough.
 func TestG3_ReserveIsGivenUpToOpen(t *testing.T) {
 	disk := vfs.NewMem()
 	o := options(t, usageFS{disk}, "/s")
-	o.BallastBytes, o.MinFreeBytes = 4<<20, 16<<20
+	o.BallastBytes, o.MinFreeBytes = 400<<10, 1600<<10
 	s := open(t, o)
 	put(t, s, "k", "v")
 	closeStore(t, s)
-	if got := readFile(t, disk, "/s/BALLAST"); len(got) != 4<<20 {
+	if got := readFile(t, disk, "/s/BALLAST"); len(got) != 400<<10 {
 		t.Fatalf("reserve of %d bytes", len(got))
 	}
-	writeFile(t, disk, "/fill", make([]byte, 14<<20)) // 30 MiB - 14 - 4 = 12 free
+	writeFile(t, disk, "/fill", make([]byte, 1200<<10)) // 3000 - 1200 - 400 = 1400 KiB free
 	s = open(t, o)
 	if v, ok, err := s.Get([]byte("k")); string(v) != "v" || !ok || err != nil {
 		t.Errorf("get: %q %v %v", v, ok, err)
@@ -175,15 +111,15 @@ func TestG3_ReserveIsGivenUpToOpen(t *testing.T) {
 		t.Errorf("stats %+v", st)
 	}
 	closeStore(t, s)
-	writeFile(t, disk, "/fill", make([]byte, 20<<20))
+	writeFile(t, disk, "/fill", make([]byte, 2000<<10))
 	openFails(t, o, storage.OpenNoSpace)
 }
 
-// usageFS is a disk of 30 MiB on which only whole test files count.
+// usageFS is a disk of 3000 KiB on which only whole test files count.
 type usageFS struct{ *vfs.MemFS }
 
 func (u usageFS) GetDiskUsage(string) (vfs.DiskUsage, error) {
-	const total = 30 << 20
+	const total = 3000 << 10
 	used := uint64(0)
 	for _, path := range []string{"/fill", "/s/BALLAST"} {
 		if info, err := u.Stat(path); err == nil {
@@ -250,3 +186,16 @@ type quiet struct{}
 func (quiet) Infof(string, ...any)      {}
 func (quiet) Errorf(string, ...any)     {}
 func (quiet) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
+
+// TestDirectoryThatCannotBeMadeIsNotDamage: a wrong path must not send anybody to
+// the backups.
+func TestDirectoryThatCannotBeMadeIsNotDamage(t *testing.T) {
+	faulty := newFaults(vfs.NewMem(), func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpMkdirAll {
+			return &os.PathError{Op: "mkdir", Path: op.Path, Err: syscall.ENOENT}
+		}
+		return nil
+	})
+	faulty.on.Store(true)
+	openFails(t, options(t, faulty, "/proc/nowhere"), storage.OpenIO)
+}

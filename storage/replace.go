@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -72,7 +73,8 @@ func syncDir(fsys vfs.FS, dir string) error {
 // makeDirs creates dir and its parents and makes their names durable. Parents
 // that were there already are synced as well, because whoever made them may not
 // have done it, and a store below a name that a power cut forgets is gone. Only
-// there a missing right is no error: we could not have created them either.
+// for those it is no error when they can't be synced for lack of rights, or
+// because they are on a read-only or immutable file system.
 func makeDirs(fsys vfs.FS, dir string) error {
 	made := map[string]bool{}
 	for d := dir; ; d = fsys.PathDir(d) {
@@ -92,11 +94,18 @@ func makeDirs(fsys vfs.FS, dir string) error {
 	}
 	for d := dir; ; d = fsys.PathDir(d) {
 		err := syncDir(fsys, d)
-		if err != nil && (made[d] || !errors.Is(err, fs.ErrPermission)) {
+		if err != nil && (made[d] || !cannotSync(err)) {
 			return err
 		}
 		if fsys.PathDir(d) == d {
 			return nil
 		}
 	}
+}
+
+// cannotSync says that a directory can't be synced by its nature or for lack of
+// rights, as opposed to a sync that went wrong.
+func cannotSync(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) ||
+		errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP)
 }

@@ -27,7 +27,7 @@ func read(m map[[3]byte]uint64) (uint64, error) {
 }
 
 func TestLadderOfACompleteLogGivesItsHead(t *testing.T) {
-	for head := uint64(0); head < 3000; head++ {
+	for head := uint64(0); head < 1200; head++ {
 		got, err := read(ladder(head, func(uint64) bool { return true }))
 		if got != head || err != nil {
 			t.Fatalf("head %d: got %d, %v", head, got, err)
@@ -62,7 +62,7 @@ func TestExpectedRungIsTheNewestOfItsKind(t *testing.T) {
 func TestHoleTwiceAsLongAsWhatFollowsIsFound(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	found, tried := 0, 0
-	for range 2000 {
+	for range 500 {
 		head := 2 + r.Uint64N(2000)
 		after := 1 + r.Uint64N(head-1)              // batches that survived behind the hole
 		length := 1 + r.Uint64N(head-after)         // of the hole

@@ -86,6 +86,9 @@ func (s *Store) Scan(lo, hi []byte, reverse bool, fn func(k, v []byte) (more boo
 	if first := []byte{0x01}; bytes.Compare(lo, first) < 0 {
 		lo = first
 	}
+	if hi != nil && bytes.Compare(lo, hi) >= 0 {
+		return nil
+	}
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
 		return fmt.Errorf("scan: %w", err)

@@ -37,6 +37,7 @@ func TestBatchIsReadBackAndSurvivesReopening(t *testing.T) {
 		b = s.NewBatch()
 		b.Delete([]byte("a"))
 		b.DeleteRange([]byte("c"), []byte("d"))
+		b.DeleteRange([]byte("z"), []byte("b")) // upside down: nothing
 		b.Set([]byte("e"), []byte("5"))
 		if err := s.Commit(b); err != nil {
 			t.Fatal(err)
@@ -78,6 +79,9 @@ func TestScanHonoursBoundsOrderAndStop(t *testing.T) {
 		{"bb", "", false, []string{"c=C", "d=D"}},
 		{"\x00", "b", false, []string{"a=A"}}, // the store's own keys stay hidden
 		{"x", "", false, nil},
+		{"d", "b", false, nil},
+		{"b", "b", true, nil},
+		{"", "\x00", false, nil},
 	} {
 		if got := scan(t, s, c.lo, c.hi, c.reverse); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("scan %q..%q reverse %v: %v, want %v", c.lo, c.hi, c.reverse, got, c.want)
@@ -196,6 +200,41 @@ func TestWaitsMayComeInAnyOrderOnOtherGoroutines(t *testing.T) {
 	}
 	if st := s.Stats(); st.Applied != 100 || st.Durable != 100 {
 		t.Errorf("applied %d, durable %d", st.Applied, st.Durable)
+	}
+}
+
+func TestAppliesExcludeEachOther(t *testing.T) {
+	s := open(t, options(t, vfs.NewMem(), "/s"))
+	defer closeStore(t, s)
+	const writers, each = 8, 50
+	var (
+		all   sync.WaitGroup
+		mu    sync.Mutex
+		heads = map[uint64]bool{}
+	)
+	for w := range writers {
+		all.Go(func() {
+			for i := range each {
+				b := s.NewBatch()
+				b.Set(fmt.Appendf(nil, "%d-%d", w, i), nil)
+				p, err := s.Apply(b)
+				if err == nil {
+					err = p.Wait()
+				}
+				b.Close()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				heads[p.Head()] = true
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	if len(heads) != writers*each || s.Stats().Durable != writers*each {
+		t.Errorf("%d different numbers, durable %d", len(heads), s.Stats().Durable)
 	}
 }
 

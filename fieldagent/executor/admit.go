@@ -39,7 +39,7 @@ func (c *Core) deliver(in *wire.Instruction) {
 		return
 	}
 	forgotten := c.table.forgotten(in.Token, a.made)
-	if !c.table.room(c.now.Mono, c.through) || len(c.events) >= maxUnacknowledged {
+	if !c.table.room(c.now.Mono, c.through) || !c.tellable() {
 		c.noteOf(LevelWarn, a, "instruction ignored", "too many results wait for the gateway's acknowledgement; it will be sent again")
 		return
 	}
@@ -152,7 +152,9 @@ func (c *Core) retell(a *attempt) {
 		c.goBackSoon()
 		return
 	}
-	c.emit(a, &wire.Event{Phase: wire.PhaseProcessed, Code: a.code, Detail: a.detail})
+	if c.tellable() {
+		c.emit(a, &wire.Event{Phase: wire.PhaseProcessed, Code: a.code, Detail: a.detail})
+	}
 }
 
 func (c *Core) query(m *wire.Query) {
@@ -189,13 +191,13 @@ func (c *Core) cancel(m *wire.Cancel) {
 		}
 	}
 	c.table.add(a)
-	c.end(a, Result{Code: wire.CodeCancelled, Detail: clip("cancelled before it arrived: " + m.Reason)})
+	c.end(a, Result{Code: wire.CodeCancelled, Detail: "cancelled before it arrived: " + m.Reason})
 }
 
 func (c *Core) cancelAttempt(a *attempt, reason string) {
 	switch a.state {
 	case queued:
-		c.end(a, Result{Code: wire.CodeCancelled, Detail: clip("cancelled before it started: " + reason)})
+		c.end(a, Result{Code: wire.CodeCancelled, Detail: "cancelled before it started: " + reason})
 	case running:
 		c.abort(a)
 	case ended:
@@ -238,12 +240,12 @@ func (c *Core) dropAhead(seq uint64, attempt uint8) (found bool) {
 	return found
 }
 
-// clip shortens a sentence to what an event may carry, at a character boundary.
-func clip(s string) string {
-	if len(s) <= wire.MaxDetailBytes {
+// clip shortens a sentence to most bytes, at a character boundary.
+func clip(s string, most int) string {
+	if len(s) <= most {
 		return s
 	}
-	n := wire.MaxDetailBytes
+	n := most
 	for n > 0 && s[n]&0xc0 == 0x80 {
 		n--
 	}

@@ -22,6 +22,7 @@ type Core struct {
 	lingering []*attempt // given up, but their work has not ended
 
 	events     []*wire.Event // through+1 to next-1
+	eventBytes int           // of their payloads and sentences, about
 	through    uint64        // the gateway has the events up to this one
 	journalled uint64        // the journal says so up to this one
 	next       uint64        // number of the next event

@@ -47,6 +47,19 @@
 //   - An event that is not acknowledged within HedgeAfter is told in short on the
 //     narrowband path as well, and repeated there until it is (B3).
 //
+// # Time
+//
+// Intervals use the monotonic clock. not_after is measured in the gateway's time,
+// which is known between two bounds: see clock. An own clock that is synchronised
+// and near those bounds is taken instead. Late is what is late by the latest that
+// the gateway's time can be.
+//
+// # Old copies
+//
+// If the gateway has events that the journal does not know, the journal is an old
+// copy of itself. The agent then begins a new incarnation, which tells the gateway
+// that things were forgotten, and numbers its events from 1 again.
+//
 // # What is remembered, and for how long
 //
 // A token is remembered until 24 h of the agent's running time after its end, or

@@ -23,9 +23,21 @@ func (c *Core) emit(a *attempt, ev *wire.Event) {
 	}
 	c.next++
 	a.last = ev.Number
-	c.events = append(c.events, ev)
+	c.addEvent(ev)
 	c.record(c.eventRecord(ev))
 	c.arm(a)
+}
+
+func (c *Core) addEvent(ev *wire.Event) {
+	c.events = append(c.events, ev)
+	c.eventBytes += weight(ev)
+}
+
+func weight(ev *wire.Event) int { return eventOverhead + len(ev.Payload) + len(ev.Detail) }
+
+// tellable reports whether there is room for what a new instruction may lead to.
+func (c *Core) tellable() bool {
+	return len(c.events) < maxUnacknowledged && c.eventBytes < maxUnackedBytes
 }
 
 // acknowledged takes the gateway's word that it has the events up to through, and
@@ -61,6 +73,9 @@ func (c *Core) forgetEvents(through uint64) {
 		return
 	}
 	n := through - c.through
+	for _, ev := range c.events[:n] {
+		c.eventBytes -= weight(ev)
+	}
 	clear(c.events[:n])
 	c.events = c.events[n:]
 	c.through = through

@@ -13,7 +13,7 @@ import (
 	"github.com/apollo-11/apollo11/wire"
 )
 
-var seeds = flag.Uint64("seeds", 25, "runs of the property test")
+var seeds = flag.Uint64("seeds", 12, "runs of the property test")
 
 // TestPromisesHoldThroughCrashesAndLoss lets a gateway that resends, retries,
 // cancels and asks work with an agent over a network that loses, doubles and

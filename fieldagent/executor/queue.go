@@ -239,7 +239,7 @@ func (c *Core) giveUpOverdue() {
 func (c *Core) end(a *attempt, r Result) {
 	c.leaveQueue(a)
 	c.leaveRunning(a)
-	a.state, a.code, a.detail, a.work, a.lines = ended, r.Code, clip(r.Detail), nil, nil
+	a.state, a.code, a.detail, a.work, a.lines = ended, r.Code, clip(r.Detail, wire.MaxDetailBytes), nil, nil
 	a.finishedAt, a.endedMono = max(c.clock.stamp(c.now), a.receivedAt, a.startedAt), c.now.Mono
 	c.emit(a, &wire.Event{Phase: wire.PhaseProcessed, Code: a.code, Detail: a.detail, Payload: r.Payload})
 	c.table.ends = append(c.table.ends, a)

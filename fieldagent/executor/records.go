@@ -129,7 +129,11 @@ func (c *Core) Snapshot() [][]byte {
 		records = append(records, encode(aheadRecord{kindAhead, r.seq, r.attempt}))
 	}
 	for _, a := range c.table.ends {
-		records = append(records, encode(a.record(kindEnded)))
+		r := a.record(kindEnded)
+		if a.last <= c.through {
+			r.Detail = clip(r.Detail, maxStoredDetail)
+		}
+		records = append(records, encode(r))
 	}
 	for _, a := range c.running {
 		records = append(records, encode(a.record(kindStarted)))
@@ -258,7 +262,7 @@ func (c *Core) replayEvent(r eventRecord) error {
 		return fmt.Errorf("event %d where %d is due", ev.Number, c.next)
 	}
 	c.next++
-	c.events = append(c.events, &ev)
+	c.addEvent(&ev)
 	a := c.table.known[ev.Token]
 	if a == nil && ev.Phase != wire.PhaseProcessed {
 		return nil // the attempt was given back unstarted

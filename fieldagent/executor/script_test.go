@@ -37,10 +37,20 @@ func TestScripts(t *testing.T) {
 				}
 			}
 			if got != string(b) && !*update {
-				t.Errorf("%s differs; got:\n%s", f, got)
+				t.Errorf("%s differs %s", f, firstDifference(got, string(b)))
 			}
 		})
 	}
+}
+
+func firstDifference(got, want string) string {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(g), len(w)) {
+		if g[i] != w[i] {
+			return fmt.Sprintf("in line %d:\n got %s\nwant %s", i+1, g[i], w[i])
+		}
+	}
+	return fmt.Sprintf("in length: %d lines, want %d", len(g), len(w))
 }
 
 func runScript(t *testing.T, script string) string {

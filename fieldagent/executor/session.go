@@ -179,13 +179,14 @@ func (c *Core) keepSession() {
 	c.send(h)
 }
 
-// stopNow gives back what waits and lets what runs end.
+// stopNow gives back what waits and lets what runs end. The goodbye has room for
+// MaxRefs attempts; the gateway learns of more when it asks after them.
 func (c *Core) stopNow(reason string) {
 	st := &c.stop
 	if st.stopping {
 		return
 	}
-	*st = stopping{stopping: true, reason: clip(reason), abortAt: c.now.Mono + StopGrace, limitAt: c.now.Mono + StopLimit}
+	*st = stopping{stopping: true, reason: clip(reason, wire.MaxDetailBytes), abortAt: c.now.Mono + StopGrace, limitAt: c.now.Mono + StopLimit}
 	for _, a := range c.queue {
 		if a.stored {
 			c.record(droppedRecord{kindDropped, a.token})

@@ -156,7 +156,7 @@ type Config struct {
 	// MaxQueue bounds the attempts that wait to start; more are refused with
 	// CodeResources, and the gateway tries again later.
 	MaxQueue int
-	// MaxKnown bounds the attempts remembered, about 300 bytes each.
+	// MaxKnown bounds the attempts remembered, about 400 bytes each.
 	MaxKnown int
 	// DefaultTimeout bounds work whose instruction names no time limit.
 	DefaultTimeout time.Duration
@@ -164,34 +164,41 @@ type Config struct {
 
 // Limits and intervals. They are fixed: both sides are tuned to them.
 const (
-	MaxWorkers           = 1024
-	DefaultWorkers       = 2
-	DefaultMaxQueue      = 1000
-	DefaultMaxKnown      = 100_000
-	DefaultTimeout       = 10 * time.Minute
-	ShortWork            = 250 * time.Millisecond // below it one event tells everything
-	Window               = 64                     // events under way
-	ResendAfter          = 5 * time.Second        // without an acknowledgement, x1.5
-	ResendMost           = time.Minute            // the longest such interval
-	GapAgain             = 500 * time.Millisecond // the same gap is answered once in this time
-	HedgeAfter           = 750 * time.Millisecond // then the narrowband path is used as well
-	HedgeAgain           = 5 * time.Second        // between repetitions there, x1.5
-	HedgeMost            = time.Minute            // the longest such interval
-	NarrowbandGap        = 100 * time.Millisecond // the narrowband path takes ten frames a second
-	HelloAgain           = 5 * time.Second        // a hello without welcome is repeated
-	AskTimeAgain         = time.Minute            // between hellos that only ask for the time
-	RefusedAgain         = time.Minute            // so is one that was refused
-	DefaultHeartbeat     = 5 * time.Second        // if the welcome names none
-	ClockLimit           = 2 * time.Second        // own and gateway's clock may differ by this
-	RememberFor          = 24 * time.Hour         // running time after the end of an attempt
-	OverdueAfter         = 5 * time.Second        // after its time limit work is given up
-	MaxLingering         = 16                     // works given up that have not ended; then the agent restarts
-	AgeRank              = 10 * time.Second       // waiting this long is worth one priority
-	StopGrace            = 500 * time.Millisecond // at a stop, before running work is aborted
-	StopLimit            = 5 * time.Second        // at a stop, in all
-	MaxCancelledAhead    = 1000                   // narrowband cancels of attempts that have not arrived
-	AheadFor             = time.Hour              // so long they count: sequences may come again with another log
-	maxUnacknowledged    = 50_000                 // events kept; beyond it no new instruction is taken
+	MaxWorkers        = 1024
+	DefaultWorkers    = 2
+	DefaultMaxQueue   = 1000
+	DefaultMaxKnown   = 50_000
+	DefaultTimeout    = 10 * time.Minute
+	ShortWork         = 250 * time.Millisecond // below it one event tells everything
+	Window            = 64                     // events under way
+	ResendAfter       = 5 * time.Second        // without an acknowledgement, x1.5
+	ResendMost        = time.Minute            // the longest such interval
+	GapAgain          = 500 * time.Millisecond // the same gap is answered once in this time
+	HedgeAfter        = 750 * time.Millisecond // then the narrowband path is used as well
+	HedgeAgain        = 5 * time.Second        // between repetitions there, x1.5
+	HedgeMost         = time.Minute            // the longest such interval
+	NarrowbandGap     = 100 * time.Millisecond // the narrowband path takes ten frames a second
+	HelloAgain        = 5 * time.Second        // a hello without welcome is repeated
+	AskTimeAgain      = time.Minute            // between hellos that only ask for the time
+	RefusedAgain      = time.Minute            // so is one that was refused
+	DefaultHeartbeat  = 5 * time.Second        // if the welcome names none
+	ClockLimit        = 2 * time.Second        // own and gateway's clock may differ by this
+	RememberFor       = 24 * time.Hour         // running time after the end of an attempt
+	OverdueAfter      = 5 * time.Second        // after its time limit work is given up
+	MaxLingering      = 16                     // works given up that have not ended; then the agent restarts
+	AgeRank           = 10 * time.Second       // waiting this long is worth one priority
+	StopGrace         = 500 * time.Millisecond // at a stop, before running work is aborted
+	StopLimit         = 5 * time.Second        // at a stop, in all
+	MaxCancelledAhead = 1000                   // narrowband cancels of attempts that have not arrived
+	AheadFor          = time.Hour              // so long they count: sequences may come again with another log
+	// Events that wait for their acknowledgement; beyond either no new
+	// instruction is taken. With a full table and a full queue of the largest
+	// instructions a journal of 64 MiB still holds everything.
+	maxUnacknowledged = 50_000
+	maxUnackedBytes   = 16 << 20
+	eventOverhead     = 128 // bytes of an event beside its payload
+	maxStoredDetail   = 200 // bytes kept of the sentence of an end that was acknowledged
+
 	minHeartbeat         = 100 * time.Millisecond
 	maxHeartbeat         = 10 * time.Minute
 	resendNum, resendDen = 3, 2

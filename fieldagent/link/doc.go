@@ -13,7 +13,8 @@
 //     connection, so nothing old can come back with the next one. Subscriptions
 //     are made and checked every time.
 //   - Attempts go on until the context ends, 0.2 s to 30 s apart, doubling, with
-//     jitter. A connection that lasted brings the interval back to its start.
+//     jitter. A connection that lasted brings the interval back to its start, a
+//     short one to a second.
 //   - A write that is not taken in WriteLimit closes the connection, and so does
 //     silence of one and a half keepalives, whichever direction is dead.
 //   - A packet larger than MaxPacket is not read: the connection is closed.

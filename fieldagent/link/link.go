@@ -26,8 +26,13 @@ const (
 	// BackoffLeast and BackoffMost bound the wait between two attempts.
 	BackoffLeast = 200 * time.Millisecond
 	BackoffMost  = 30 * time.Second
-	// steady is how long a connection must have lasted to count as good.
-	steady = 5 * time.Second
+	// steady is how long a connection must have lasted to count as good. After a
+	// shorter one the wait is at most shortMost: the gateway is there, and a
+	// gateway or line that fails again and again must be found soon in between;
+	// but two agents under one name, which take the connection from each other,
+	// must not do so all the time.
+	steady    = 5 * time.Second
+	shortMost = time.Second
 	// outQueue is how many messages wait for the network. A whole window of
 	// events and what goes beside it fit; more is dropped and sent again later.
 	outQueue = 256
@@ -149,8 +154,11 @@ func (l *Link) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if up && time.Since(began) >= steady {
+		switch {
+		case up && time.Since(began) >= steady:
 			wait = BackoffLeast
+		case up:
+			wait = min(wait, shortMost)
 		}
 		level := slog.LevelWarn
 		if told && !up {

@@ -162,7 +162,7 @@ func (s *site) works(b board, program string) {
 	command("read", "gpio.read", `{"pin":"GPIO17"}`)
 	command("metrics", "collect_metrics", `{}`)
 	for _, id := range []string{"on", "pulse", "read", "metrics"} {
-		s.settled(b.level+"-"+id, "SUCCEEDED")
+		s.seenSettled(b.level+"-"+id, "SUCCEEDED")
 	}
 	var status struct {
 		Instructions []struct {
@@ -183,7 +183,7 @@ func (s *site) works(b board, program string) {
 	agent.kill() // a power cut; the journal must be readable again
 	agent = run(s.mqtt)
 	command("off", "gpio.write", `{"pin":"GPIO17","level":0}`)
-	s.settled(b.level+"-off", "SUCCEEDED")
+	s.seenSettled(b.level+"-off", "SUCCEEDED")
 	if n, m := s.count(b.level, "GPIO17"), s.count(b.level, "GPIO4"); n != 2 || m != 2 {
 		s.t.Errorf("%d actuations of GPIO17 and %d of GPIO4, want 2 and 2", n, m)
 	}

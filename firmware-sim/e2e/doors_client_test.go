@@ -235,8 +235,8 @@ func (c *mqttClient) quiet() {
 	}
 }
 
-// get reads a path of the HTTP API into v and returns the body.
-func (s *site) get(path string, v any) string {
+// fetch reads a path of the HTTP API into v and returns the body.
+func (s *site) fetch(path string, v any) string {
 	s.t.Helper()
 	resp, err := http.Get("http://" + s.http + path)
 	if err != nil {
@@ -254,8 +254,8 @@ func (s *site) get(path string, v any) string {
 	return body
 }
 
-// post submits a document over HTTP.
-func (s *site) post(doc, contentType string, header map[string]string) (int, string) {
+// submit submits a document over HTTP.
+func (s *site) submit(doc, contentType string, header map[string]string) (int, string) {
 	s.t.Helper()
 	req, err := http.NewRequest(http.MethodPost, "http://"+s.http+"/v1/tasks", strings.NewReader(doc))
 	if err != nil {

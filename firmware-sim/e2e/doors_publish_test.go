@@ -15,7 +15,7 @@ import (
 // the client can go on (A10, B9, B10, C2, M3, M5).
 func TestB9_BadPublishesOverMQTT(t *testing.T) {
 	d := newDoors(t)
-	good := func(id string) string { return write(id, "1", "") }
+	good := func(id string) string { return writeDoc(id, "1", "") }
 	faults := []struct {
 		name, topic, payload string
 		retain               bool
@@ -57,7 +57,7 @@ func TestB9_BadPublishesOverMQTT(t *testing.T) {
 				}
 			}
 			id := "good-" + c.id
-			if ack := c.publish(taskTopic, write(id, "1", `,"ttl":1e6`), 1, false); ack.ReasonCode != 0 {
+			if ack := c.publish(taskTopic, writeDoc(id, "1", `,"ttl":1e6`), 1, false); ack.ReasonCode != 0 {
 				t.Errorf("a good publish behind the bad ones: %#x", ack.ReasonCode)
 			}
 			d.ids = append(d.ids, id)
@@ -106,9 +106,9 @@ func TestBadRequestsOverHTTP(t *testing.T) {
 		{name: "compressed", method: "POST", path: "/v1/tasks", kind: "application/json", header: map[string]string{"Content-Encoding": "gzip"}, status: 415, code: "unsupported_encoding"},
 		{name: "unknown parameter", method: "POST", path: "/v1/tasks?dry_run=1", kind: "application/json", status: 400, code: "unknown_field"},
 		{name: "unusable key", method: "POST", path: "/v1/tasks", doc: `{"intent":"collect_metrics","node":"a"}`, kind: "application/json", header: map[string]string{"Idempotency-Key": "a b"}, status: 400, code: "bad_value"},
-		{name: "key against task id", method: "POST", path: "/v1/tasks", doc: write("bad-k", "1", ""), kind: "application/json", header: map[string]string{"Idempotency-Key": "other"}, status: 400, code: "contradicts"},
-		{name: "another host's name", method: "POST", path: "/v1/tasks", doc: write("bad-h", "1", ""), kind: "application/json", header: map[string]string{"Host": "evil.example"}, status: 421, code: "host_refused"},
-		{name: "a browser page", method: "POST", path: "/v1/tasks", doc: write("bad-o", "1", ""), kind: "text/plain", header: map[string]string{"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}, status: 403, code: "cross_origin"},
+		{name: "key against task id", method: "POST", path: "/v1/tasks", doc: writeDoc("bad-k", "1", ""), kind: "application/json", header: map[string]string{"Idempotency-Key": "other"}, status: 400, code: "contradicts"},
+		{name: "another host's name", method: "POST", path: "/v1/tasks", doc: writeDoc("bad-h", "1", ""), kind: "application/json", header: map[string]string{"Host": "evil.example"}, status: 421, code: "host_refused"},
+		{name: "a browser page", method: "POST", path: "/v1/tasks", doc: writeDoc("bad-o", "1", ""), kind: "text/plain", header: map[string]string{"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}, status: 403, code: "cross_origin"},
 		{name: "YAML bomb", method: "POST", path: "/v1/tasks", doc: yamlBomb, kind: "application/yaml", status: 400},
 		{name: "YAML tag", method: "POST", path: "/v1/tasks", doc: "intent: !!python/object:os.system x\nnode: a\n", kind: "application/yaml", status: 400},
 		{name: "YAML duplicate", method: "POST", path: "/v1/tasks", doc: "intent: collect_metrics\nnode: a\nnode: b\n", kind: "application/yaml", status: 400, code: "duplicate"},

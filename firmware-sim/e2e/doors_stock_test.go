@@ -38,8 +38,8 @@ func (s *site) stock(program, stdin string, args ...string) string {
 	return string(out)
 }
 
-// settled waits until a task has ended in a state.
-func (s *site) settled(id, state string) {
+// seenSettled waits until a task has ended in a state.
+func (s *site) seenSettled(id, state string) {
 	s.t.Helper()
 	within(s.t, slow, id+" "+state, func() (bool, string) {
 		out, _, _ := s.tool("", "task", "status", id, "-o", "json")
@@ -91,9 +91,9 @@ func TestF3_MosquittoPub(t *testing.T) {
 				t.Errorf("mosquitto_pub %s QoS %s says %s", version, qos, out)
 			}
 			if qos != "0" { // durable, so known at once
-				s.get("/v1/tasks/"+id, nil)
+				s.fetch("/v1/tasks/"+id, nil)
 			}
-			s.settled(id, "SUCCEEDED")
+			s.seenSettled(id, "SUCCEEDED")
 			if n := s.count("pump-1", name); n != 1 {
 				t.Errorf("%s: %d actuations", id, n)
 			}
@@ -107,17 +107,17 @@ func TestA6_A7_MosquittoPubFromAStream(t *testing.T) {
 	s.agent("pump-1")
 	// A line each; an empty line is an empty message, refused by itself (A6).
 	s.stock("mosquitto_pub", set("line-1", "GPIO2")+"\r\n\n"+set("line-2", "GPIO3")+"\n", "-q", "1", "-t", taskTopic, "-l", "-i", "lines")
-	s.settled("line-1", "SUCCEEDED")
-	s.settled("line-2", "SUCCEEDED")
+	s.seenSettled("line-1", "SUCCEEDED")
+	s.seenSettled("line-2", "SUCCEEDED")
 	// The whole stream, with the line end that an editor leaves (A7).
 	s.stock("mosquitto_pub", set("whole", "GPIO4")+"\n", "-q", "2", "-t", taskTopic, "-s")
-	s.settled("whole", "SUCCEEDED")
+	s.seenSettled("whole", "SUCCEEDED")
 	if out := s.stock("mosquitto_pub", "", "-V", "5", "-q", "1", "-t", taskTopic, "-n"); !strings.Contains(out, "empty") {
 		t.Errorf("an empty message on MQTT 5: %q", out)
 	}
 	// With an id three copies are one task, without it they are three (D4).
 	s.stock("mosquitto_pub", "", "-q", "1", "-t", taskTopic, "-m", set("again", "GPIO5"), "--repeat", "3")
-	s.settled("again", "SUCCEEDED")
+	s.seenSettled("again", "SUCCEEDED")
 	s.stock("mosquitto_pub", "", "-q", "1", "-t", taskTopic, "-m", strings.Replace(set("", "GPIO6"), `"task_id":"",`, "", 1), "--repeat", "3")
 	within(t, slow, "three actuations of GPIO6", func() (bool, string) { n := s.count("pump-1", "GPIO6"); return n == 3, fmt.Sprint(n) })
 	if n := s.count("pump-1", "GPIO5"); n != 1 {
@@ -166,9 +166,9 @@ func TestF3_PersistentSession(t *testing.T) {
 	const status = "apollo/default/task/+/status"
 	s.stock("mosquitto_sub", "", "-c", "-i", "panel", "-q", "1", "-t", status, "-E")
 	s.publish(set("away", "GPIO2"), "-c", "-i", "scada")
-	s.settled("away", "SUCCEEDED")
+	s.seenSettled("away", "SUCCEEDED")
 	s.publish(set("away-2", "GPIO3"), "-c", "-i", "scada") // the publisher's session is there already
-	s.settled("away-2", "SUCCEEDED")
+	s.seenSettled("away-2", "SUCCEEDED")
 	seen := ""
 	within(t, slow, "final status of both tasks", func() (bool, string) {
 		seen += s.stock("mosquitto_sub", "", "-c", "-i", "panel", "-q", "1", "-t", status, "-F", "%p", "-W", "1")
@@ -188,7 +188,7 @@ func TestA10_C1_RetainingHMI(t *testing.T) {
 	s := newSite(t, "--strip-retain", "mqttjs_")
 	agent := s.agent("pump-1")
 	s.publish(set("hmi-1", "GPIO2"), "-r", "-q", "0", "-i", "mqttjs_0a1b2c3d")
-	s.settled("hmi-1", "SUCCEEDED")
+	s.seenSettled("hmi-1", "SUCCEEDED")
 	if out := s.stock("mosquitto_pub", "", "-V", "5", "-r", "-q", "1", "-i", "other", "-t", taskTopic, "-m", set("hmi-2", "GPIO2")); !strings.Contains(out, "strip_retain") {
 		t.Errorf("another client: %q does not name the way out", out)
 	}
@@ -202,7 +202,7 @@ func TestA10_C1_RetainingHMI(t *testing.T) {
 		agent = s.agent("pump-1")
 		probe := fmt.Sprintf("probe-%d", k)
 		s.publish(set(probe, "GPIO3"))
-		s.settled(probe, "SUCCEEDED")
+		s.seenSettled(probe, "SUCCEEDED")
 	}
 	if n := s.count("pump-1", "GPIO2"); n != 1 {
 		t.Errorf("%d actuations of GPIO2, want 1", n)

@@ -26,7 +26,7 @@ func newDoors(t *testing.T, args ...string) *doors {
 	d := &doors{site: newSite(t, args...), before: map[string]string{}}
 	d.pid = d.gateway.cmd.Process.Pid
 	for k, level := range []string{"1", "0"} {
-		d.take(fmt.Sprintf("queued-%d", k+1), write(fmt.Sprintf("queued-%d", k+1), level, ""))
+		d.take(fmt.Sprintf("queued-%d", k+1), writeDoc(fmt.Sprintf("queued-%d", k+1), level, ""))
 	}
 	d.take("queued-3", `{"task_id":"queued-3","intent":"collect_metrics","nodes":["pump-1","pump-2"]}`)
 	for _, id := range d.ids {
@@ -36,13 +36,13 @@ func newDoors(t *testing.T, args ...string) *doors {
 				ID string `json:"instruction"`
 			} `json:"instructions"`
 		}
-		d.before[path] = d.get(path, &task)
+		d.before[path] = d.fetch(path, &task)
 		if len(task.Instructions) == 0 {
 			t.Fatalf("no instructions in %s", d.before[path])
 		}
 		for _, in := range task.Instructions {
 			path := "/v1/instructions/" + in.ID + "/timeline"
-			d.before[path] = d.get(path, nil)
+			d.before[path] = d.fetch(path, nil)
 		}
 	}
 	return d
@@ -51,7 +51,7 @@ func newDoors(t *testing.T, args ...string) *doors {
 // take submits a task that must be taken.
 func (d *doors) take(id, doc string) {
 	d.t.Helper()
-	if status, body := d.post(doc, "application/json", nil); status != http.StatusCreated {
+	if status, body := d.submit(doc, "application/json", nil); status != http.StatusCreated {
 		d.t.Fatalf("task %s: %d %s", id, status, body)
 	}
 	d.ids = append(d.ids, id)
@@ -67,11 +67,11 @@ func (d *doors) unharmed() {
 	default:
 	}
 	var health struct{ Status string }
-	if body := d.get("/healthz", &health); health.Status != "ok" || d.gateway.cmd.Process.Pid != d.pid {
+	if body := d.fetch("/healthz", &health); health.Status != "ok" || d.gateway.cmd.Process.Pid != d.pid {
 		d.t.Errorf("health: %s", body)
 	}
 	for path, before := range d.before {
-		if after := d.get(path, nil); after != before {
+		if after := d.fetch(path, nil); after != before {
 			d.t.Errorf("%s was %s, is %s", path, before, after)
 		}
 	}
@@ -81,7 +81,7 @@ func (d *doors) unharmed() {
 		}
 		Next uint64
 	}
-	d.get("/v1/tasks?limit=500", &list)
+	d.fetch("/v1/tasks?limit=500", &list)
 	var ids []string
 	for _, t := range list.Tasks {
 		ids = append(ids, t.ID)
@@ -103,7 +103,7 @@ func (d *doors) works() {
 	for _, id := range []string{"queued-1", "queued-2", "queued-3"} {
 		within(d.t, slow, id+" SUCCEEDED", func() (bool, string) {
 			var v struct{ State string }
-			body := d.get("/v1/tasks/"+id, &v)
+			body := d.fetch("/v1/tasks/"+id, &v)
 			return v.State == "SUCCEEDED", body
 		})
 	}
@@ -201,7 +201,7 @@ func (d *doors) deadLetters(after uint64, client string, want []bad) uint64 {
 	}
 	within(d.t, slow, "dead letters of "+client, func() (bool, string) {
 		list.Letters = nil
-		d.get(fmt.Sprintf("/v1/deadletters?after=%d&limit=500", after), &list)
+		d.fetch(fmt.Sprintf("/v1/deadletters?after=%d&limit=500", after), &list)
 		return len(list.Letters) >= len(want), fmt.Sprintf("%d of %d", len(list.Letters), len(want))
 	})
 	if len(list.Letters) != len(want) {
@@ -221,7 +221,7 @@ func TestA18_BadDocumentsOverHTTP(t *testing.T) {
 	d := newDoors(t)
 	for _, b := range badDocuments(queuedID) {
 		t.Run(b.name, func(t *testing.T) {
-			status, body := d.post(b.doc, "application/json", nil)
+			status, body := d.submit(b.doc, "application/json", nil)
 			want := b.status
 			if want == 0 {
 				want = http.StatusBadRequest
@@ -250,12 +250,12 @@ func TestOddDocumentsAreTaken(t *testing.T) {
 			}
 			d.ids = append(d.ids, id)
 			// The same document again is the same task, and no conflict (A4, A7).
-			status, body := d.post(fmt.Sprintf(o.doc, id), "application/json", nil)
+			status, body := d.submit(fmt.Sprintf(o.doc, id), "application/json", nil)
 			if status != http.StatusOK || !strings.Contains(body, `"existing":true`) {
 				t.Errorf("HTTP, the same again: %d %s", status, body)
 			}
 			id += "-http"
-			status, body = d.post(fmt.Sprintf(o.doc, id), "application/json", nil)
+			status, body = d.submit(fmt.Sprintf(o.doc, id), "application/json", nil)
 			if status != http.StatusCreated || !strings.Contains(body, `"code":"`+o.warning+`"`) {
 				t.Errorf("HTTP: %d %s, want the warning %s", status, body, o.warning)
 			}

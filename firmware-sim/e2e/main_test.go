@@ -13,6 +13,9 @@ import (
 var binDir string
 
 func TestMain(m *testing.M) {
+	if trigger := os.Getenv(badDisk); trigger != "" {
+		os.Exit(gatewayOnBadDisk(trigger, os.Args[1:]))
+	}
 	os.Exit(run(m))
 }
 

@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -26,6 +28,7 @@ type process struct {
 	name string
 	done chan struct{} // closed when it has ended
 	err  error         // valid after done
+	mute bool          // its output says nothing about a failure
 
 	mu  sync.Mutex
 	out bytes.Buffer // stdout and stderr
@@ -65,7 +68,7 @@ func startCmd(t *testing.T, name string, cmd *exec.Cmd) *process {
 	}()
 	t.Cleanup(func() {
 		p.kill()
-		if t.Failed() {
+		if t.Failed() && !p.mute {
 			out := p.output()
 			if len(out) > 20_000 {
 				out = "...\n" + out[len(out)-20_000:]
@@ -114,15 +117,32 @@ func (p *process) wait() int {
 	}
 }
 
+// Ports for our listeners lie below the range from which the system takes the
+// source ports of connections: a gateway that is away for a moment must find its
+// port free again.
+const (
+	firstPort = 12_000
+	ports     = 18_000
+)
+
+var nextPort = func() *atomic.Uint32 {
+	n := new(atomic.Uint32)
+	n.Store(rand.Uint32N(ports)) // several runs at a time do not meet at once
+	return n
+}()
+
 // freeAddr returns a loopback address that nobody listens on.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		addr := fmt.Sprintf("127.0.0.1:%d", firstPort+nextPort.Add(1)%ports)
+		if l, err := net.Listen("tcp", addr); err == nil {
+			_ = l.Close()
+			return addr
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	t.Fatal("no free port")
+	return ""
 }
 
 // site is a gateway with its addresses, which survive its restarts.

@@ -44,7 +44,7 @@ var rooms = []struct {
 	{"fieldagent/intent", []string{"wire", "fieldagent/gpio"}, []string{"golang.org/x/sys/"}},
 	{"fieldagent/link", []string{"wire"}, []string{"github.com/eclipse/paho.mqtt.golang", "golang.org/x/sys/"}},
 	{"fieldagent/cmd/apollo-agent", []string{"fieldagent"}, nil},
-	{"fieldagent", []string{"wire", "fieldagent/executor", "fieldagent/journal", "fieldagent/gpio", "fieldagent/intent", "fieldagent/link"}, []string{"go.yaml.in/yaml/v3"}},
+	{"fieldagent", []string{"wire", "fieldagent/executor", "fieldagent/journal", "fieldagent/gpio", "fieldagent/intent", "fieldagent/link"}, []string{"go.yaml.in/yaml/v3", "golang.org/x/sys/"}},
 	{"firmware-sim", []string{"wire", "storage", "broker", "gateway", "gateway/engine", "gateway/ledger", "gateway/scada", "gateway/api", "fieldagent", "fieldagent/executor", "fieldagent/journal", "fieldagent/gpio", "fieldagent/intent", "fieldagent/link"},
 		[]string{"github.com/cockroachdb/pebble/v2", "github.com/eclipse/paho.mqtt.golang", "github.com/mochi-mqtt/server/v2", "golang.org/x/sys/"}},
 }

@@ -101,7 +101,7 @@ func (d *door) accepted(w http.ResponseWriter, r *http.Request, a *engine.Accept
 	if a.Existing {
 		status = http.StatusOK
 	}
-	d.log(r).Info("task submitted", "task", a.TaskID, "existing", a.Existing, "instructions", len(a.Instructions), "trace_id", out.Trace)
+	d.log(r).Info("task submitted", "task", a.TaskID, "existing", a.Existing, "instructions", len(a.Instructions), "trace", out.Trace)
 	w.Header().Set("Location", "/v1/tasks/"+url.PathEscape(a.TaskID))
 	send(w, status, out)
 }

@@ -136,7 +136,7 @@ func (d *document) excerpt(line, column int) []string {
 		return nil
 	}
 	text := strings.TrimRight(lines[line-1], "\r")
-	if !utf8.ValidString(text) || utf8.RuneCountInString(text) > widest || column < 1 || column > utf8.RuneCountInString(text)+1 {
+	if text == "" || !utf8.ValidString(text) || utf8.RuneCountInString(text) > widest || column < 1 || column > utf8.RuneCountInString(text)+1 {
 		return nil
 	}
 	before := visible(string([]rune(text)[:column-1]))

@@ -110,7 +110,7 @@ func (f *follower) line(node string, e scada.EntryView) {
 	if e.From != e.To {
 		state = f.a.paint(stateCell(e.To))
 	}
-	line := fmt.Sprintf("%s  %s  %-10s  %s", clock(e.Time), visible(node), visible(e.What), state)
+	line := fmt.Sprintf("%s  %s  %-16s  %s", clock(e.Time), visible(node), visible(e.What), state)
 	if d := entryDetail(e); d != "" {
 		line += "  " + d
 	}

@@ -110,10 +110,11 @@ func showTask(a *app, v scada.TaskView) error {
 // outcome is what there is to say about an instruction at its present state.
 func outcome(in scada.InstructionView) string {
 	parts := []string{}
-	for _, s := range []string{in.Reason, in.Detail} {
-		if s != "" && !slices.Contains(parts, visible(s)) {
-			parts = append(parts, visible(s))
-		}
+	if in.Reason != "" && in.Reason != in.Code && !strings.EqualFold(in.Reason, in.State) {
+		parts = append(parts, visible(in.Reason)) // not what stands beside it anyhow
+	}
+	if in.Detail != "" {
+		parts = append(parts, visible(in.Detail))
 	}
 	if in.RetryAt != "" && !in.Settled {
 		parts = append(parts, "next attempt at "+clock(in.RetryAt))

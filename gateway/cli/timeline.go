@@ -148,15 +148,14 @@ func delta(before, now string) string {
 
 // entryDetail is what an entry has to say beside its state.
 func entryDetail(e scada.EntryView) string {
-	var parts []string
+	text := e.Detail
+	if e.Code != "" && text != "" {
+		text = e.Code + ": " + text
+	} else if e.Code != "" {
+		text = e.Code
+	}
 	if e.Implied {
-		parts = append(parts, "(implied)")
+		text = strings.TrimSpace("(implied) " + text)
 	}
-	if e.Code != "" {
-		parts = append(parts, e.Code)
-	}
-	if e.Detail != "" {
-		parts = append(parts, e.Detail)
-	}
-	return visible(strings.Join(parts, " "))
+	return visible(text)
 }

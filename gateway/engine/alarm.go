@@ -1,26 +1,71 @@
 package engine
 
+// Alarms that stand until they are cleared.
+const (
+	alarmOffline = "node_offline" // subject: node
+	alarmRefused = "node_refused" // subject: node
+)
+
 type alarmKey struct{ kind, subject string }
 
-// maxAlarms bounds the alarms that stand at a time.
-const maxAlarms = 1000
+// maxIncidents bounds the incidents that are remembered in order not to be told
+// again. The oldest is forgotten: it may be told a second time, but nothing new
+// is ever kept back.
+const maxIncidents = 1000
 
-// alarm raises an alarm. One that stands already is not raised again.
-func (e *Engine) alarm(now Now, kind, subject, text string) {
-	k := alarmKey{kind, subject}
-	if e.alarms[k] || len(e.alarms) >= maxAlarms {
-		return
-	}
-	e.alarms[k] = true
-	e.effects.Alarms = append(e.effects.Alarms, Alarm{At: now.Wall, Kind: kind, Subject: subject, Text: text, Raised: true})
+// alarms are those that have been raised.
+type alarms struct {
+	standing map[alarmKey]bool // conditions: at most two a node
+	told     map[alarmKey]bool // incidents that repeat
+	ring     []alarmKey        // told, oldest at next once it is full
+	next     int
 }
 
-// alarmOff clears an alarm, if it stands.
-func (e *Engine) alarmOff(now Now, kind, subject string) {
-	k := alarmKey{kind, subject}
-	if !e.alarms[k] {
+func newAlarms() alarms {
+	return alarms{standing: map[alarmKey]bool{}, told: map[alarmKey]bool{}}
+}
+
+func (e *Engine) raise(now Now, k alarmKey, text string) {
+	e.effects.Alarms = append(e.effects.Alarms, Alarm{At: now.Wall, Kind: k.kind, Subject: k.subject, Text: text, Raised: true})
+}
+
+// incident tells of something that happened and cannot be cleared.
+func (e *Engine) incident(now Now, kind, subject, text string) {
+	e.raise(now, alarmKey{kind, subject}, text)
+}
+
+// alarm tells of an incident that a faulty agent may repeat at will: once for
+// each subject.
+func (e *Engine) alarm(now Now, kind, subject, text string) {
+	a, k := &e.alarms, alarmKey{kind, subject}
+	if a.told[k] {
 		return
 	}
-	delete(e.alarms, k)
-	e.effects.Alarms = append(e.effects.Alarms, Alarm{At: now.Wall, Kind: kind, Subject: subject})
+	if len(a.ring) < maxIncidents {
+		a.ring = append(a.ring, k)
+	} else {
+		delete(a.told, a.ring[a.next])
+		a.ring[a.next] = k
+		a.next = (a.next + 1) % maxIncidents
+	}
+	a.told[k] = true
+	e.raise(now, k, text)
+}
+
+// condition raises an alarm that stands until clear.
+func (e *Engine) condition(now Now, kind, subject, text string) {
+	k := alarmKey{kind, subject}
+	if !e.alarms.standing[k] {
+		e.alarms.standing[k] = true
+		e.raise(now, k, text)
+	}
+}
+
+// clear ends a condition, if it stands.
+func (e *Engine) clear(now Now, kind, subject string) {
+	k := alarmKey{kind, subject}
+	if e.alarms.standing[k] {
+		delete(e.alarms.standing, k)
+		e.effects.Alarms = append(e.effects.Alarms, Alarm{At: now.Wall, Kind: kind, Subject: subject})
+	}
 }

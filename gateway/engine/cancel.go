@@ -26,8 +26,10 @@ func (e *Engine) cancel(now Now, in *Cancel) {
 		if in.TaskID == "" {
 			what = fmt.Sprintf("instruction %d", in.Seq)
 		}
-		e.effects.Replies = append(e.effects.Replies, Reply{To: in.Reply, Refused: &Refusal{
-			RefusedNotFound, what + " is not known", "see `apollo task list`"}})
+		if in.Reply != nil {
+			e.effects.Replies = append(e.effects.Replies, Reply{To: in.Reply, Refused: &Refusal{
+				RefusedNotFound, what + " is not known", "see `apollo task list`"}})
+		}
 		return
 	}
 	out := &Cancelled{TaskID: id}
@@ -58,8 +60,12 @@ func (e *Engine) cancel(now Now, in *Cancel) {
 
 // unsent reports whether no agent can have the current attempt.
 func (e *Engine) unsent(i *inst) bool {
-	return i.State == StatePending && i.Attempt == 0 || i.State == StateRetrying && i.RetryAt != 0
+	return i.State == StatePending && i.Attempt == 0 || i.waiting()
 }
+
+// waiting reports whether the last attempt is over and the next one is still to
+// be made.
+func (i *inst) waiting() bool { return i.State == StateRetrying && i.RetryAt != 0 }
 
 func (e *Engine) cancelled(now Now, i *inst, in *Cancel) {
 	if !e.move(now, i, StateCancelled, Entry{What: WhatCancelled, Actor: in.Actor, Path: in.Path, Detail: in.Reason}) {
@@ -82,7 +88,7 @@ func (e *Engine) askCancel(now Now, i *inst) {
 		return // the hello brings it back
 	}
 	e.sendCancel(now, i, "cancelled by "+i.CancelBy)
-	i.cancelAt = now.Mono + e.jitter(e.cfg.ConfirmTimeout)
+	i.cancelAt = now.in(e.jitter(e.cfg.ConfirmTimeout))
 }
 
 func (e *Engine) sendCancel(_ Now, i *inst, reason string) {

@@ -20,15 +20,25 @@ func (q queue) Less(a, b int) bool {
 	}
 	return q[a].Seq < q[b].Seq
 }
-func (q queue) Swap(a, b int) { q[a], q[b] = q[b], q[a] }
-func (q *queue) Push(x any)   { *q = append(*q, x.(*inst)) }
+func (q queue) Swap(a, b int) {
+	q[a], q[b] = q[b], q[a]
+	q[a].place, q[b].place = a+1, b+1
+}
+func (q *queue) Push(x any) {
+	i := x.(*inst)
+	*q = append(*q, i)
+	i.place = len(*q)
+}
 func (q *queue) Pop() any {
 	last := len(*q) - 1
 	i := (*q)[last]
 	(*q)[last] = nil
 	*q = (*q)[:last]
+	i.place = 0
 	return i
 }
+
+func (i *inst) queued() bool { return i.place != 0 }
 
 func (i *inst) rank() wire.Priority {
 	if i.Priority == 0 {
@@ -39,13 +49,18 @@ func (i *inst) rank() wire.Priority {
 
 // enqueue puts an instruction into its node's queue.
 func (e *Engine) enqueue(i *inst) {
-	if i.queued {
+	if i.queued() {
 		return
 	}
-	i.queued = true
-	i.node.queued++
 	heap.Push(&i.node.queue, i)
 	e.wantPump(i.node)
+}
+
+// dequeue takes out what need not be sent any more.
+func (e *Engine) dequeue(i *inst) {
+	if i.queued() {
+		heap.Remove(&i.node.queue, i.place-1)
+	}
 }
 
 func (e *Engine) wantPump(n *node) {
@@ -59,11 +74,6 @@ func (e *Engine) wantPump(n *node) {
 func (e *Engine) pump(now Now, n *node) {
 	for n.online && n.flying < e.cfg.Window && len(n.queue) > 0 {
 		i := heap.Pop(&n.queue).(*inst)
-		i.queued = false
-		n.queued--
-		if i.State.Settled() || i.State == StateRunning {
-			continue
-		}
 		e.dispatch(now, i)
 		e.arm(now, i)
 	}
@@ -75,7 +85,7 @@ func (e *Engine) dispatch(now Now, i *inst) {
 	if e.expire(now, i) {
 		return
 	}
-	if i.Attempt == 0 || i.State == StateRetrying && i.RetryAt != 0 {
+	if e.unsent(i) {
 		e.newAttempt(i)
 	}
 	what := WhatDispatched
@@ -89,7 +99,7 @@ func (e *Engine) dispatch(now Now, i *inst) {
 		i.Sends++
 	}
 	i.sentAt = now.Mono
-	i.sendAt = now.Mono + e.confirmWait(i.resends)
+	i.sendAt = now.in(e.confirmWait(i.resends))
 	if !i.flying {
 		i.flying = true
 		i.node.flying++
@@ -179,7 +189,7 @@ func (e *Engine) overdue(now Now, i *inst) {
 		return
 	}
 	i.queries++
-	i.execAt = now.Mono + e.cfg.QueryInterval
+	i.execAt = now.in(e.cfg.QueryInterval)
 	m := &wire.Query{Refs: []wire.Ref{{Seq: i.Seq, Token: i.Token}}}
 	e.send(i.node, m, &m.Through)
 	e.log(now, i, Entry{What: WhatQueried, Path: PathPrimary})
@@ -237,7 +247,7 @@ func (e *Engine) retry(now Now, i *inst) bool {
 	}
 	i.Retries++
 	i.RetryAt = at
-	i.waitAt = now.Mono + wait
+	i.waitAt = now.in(wait)
 	e.effects.Counts.Retried++
 	e.arm(now, i)
 	return true

@@ -25,7 +25,7 @@ type Engine struct {
 	open   int               // unsettled instructions
 	marks  markRing
 	timers timerHeap
-	alarms map[alarmKey]bool
+	alarms alarms
 
 	// Collected since the last Ready.
 	touched   []*task // to be looked at for opening, closing and status
@@ -58,11 +58,11 @@ type inst struct {
 	node    *node
 	entries []Entry
 	dirty   bool
-	queued  bool // stands in node.queue
+	place   int  // in node.queue, from 1; 0 when it is not queued
 	flying  bool // counted in node.flying
 	settled bool // as counted in Engine.open
 
-	due      time.Duration // when its timer fires; 0 for none
+	timer    timer         // set to the earliest of the times below
 	sendAt   time.Duration // when it is sent again; 0 for not
 	waitAt   time.Duration // when its retry is due; 0 for not
 	execAt   time.Duration // when its execution is overdue; 0 for not
@@ -88,7 +88,7 @@ func New(cfg Config, counters Counters, rnd *rand.Rand) *Engine {
 	return &Engine{
 		cfg: cfg.withDefaults(), rnd: rnd, counters: counters,
 		tasks: map[string]*task{}, insts: map[uint64]*inst{}, nodes: map[string]*node{},
-		shorts: map[string]string{}, alarms: map[alarmKey]bool{}, marks: newMarkRing(),
+		shorts: map[string]string{}, alarms: newAlarms(), marks: newMarkRing(),
 	}
 }
 
@@ -108,9 +108,7 @@ func (e *Engine) Adopt(now Now, t Task, insts []Instruction, open bool) {
 	}
 	m := &task{Task: t, open: open}
 	for _, rec := range insts {
-		i := &inst{Instruction: rec, task: m, node: e.node(rec.Node), settled: true}
-		m.insts = append(m.insts, i)
-		e.insts[i.Seq] = i
+		i := e.inst(m, rec)
 		e.track(i)
 		e.resume(now, i)
 	}
@@ -118,19 +116,38 @@ func (e *Engine) Adopt(now Now, t Task, insts []Instruction, open bool) {
 	e.touch(m)
 }
 
+// inst makes an instruction of the task in memory. It is not counted yet.
+func (e *Engine) inst(t *task, rec Instruction) *inst {
+	i := &inst{Instruction: rec, task: t, node: e.node(rec.Node), settled: true}
+	i.timer.i = i
+	i.node.held++
+	t.insts = append(t.insts, i)
+	e.insts[i.Seq] = i
+	return i
+}
+
+// release lets go of a finished task, and of nodes that nothing names any more.
+func (e *Engine) release(t *task) {
+	delete(e.tasks, t.ID)
+	for _, i := range t.insts {
+		delete(e.insts, i.Seq)
+		e.timers.put(&i.timer, 0)
+		if i.node.held--; i.node.held == 0 && !i.node.known {
+			delete(e.nodes, i.node.ID)
+		}
+	}
+}
+
 // resume puts an adopted instruction back to where it was waiting.
 func (e *Engine) resume(now Now, i *inst) {
-	switch i.State {
-	case StatePending:
+	switch {
+	case i.State.Settled():
+	case i.waiting():
+		i.waitAt = now.in(until(now, i.RetryAt))
+	case i.ReceivedAt == 0:
 		e.enqueue(i)
-	case StateRetrying:
-		if i.RetryAt != 0 {
-			i.waitAt = now.Mono + until(now, i.RetryAt)
-		} else if i.ReceivedAt == 0 {
-			e.enqueue(i)
-		}
-	case StateRunning:
-		i.execAt = now.Mono + i.execLimit(e.cfg)
+	default:
+		e.watchExec(now, i)
 	}
 	e.arm(now, i)
 }
@@ -154,8 +171,12 @@ func (e *Engine) Wants(in Input) Want {
 	case *Submit:
 		var w Want
 		if in.Dup && in.Mark != nil {
-			if _, ok := e.marks.find(in.Mark.Client, in.Mark.PacketID); !ok {
+			m, ok := e.marks.find(in.Mark.Client, in.Mark.PacketID)
+			switch {
+			case !ok:
 				w.Client, w.PacketID = in.Mark.Client, in.Mark.PacketID
+			case in.Spec.TaskID == "" && m.Sum == in.Mark.Sum && e.tasks[m.TaskID] == nil:
+				w.TaskID = m.TaskID // it may have finished and left memory
 			}
 		}
 		if id := in.Spec.TaskID; id != "" && e.tasks[id] == nil {
@@ -183,7 +204,7 @@ func (e *Engine) wantsOf(in *Uplink) Want {
 	switch m := in.Msg.(type) {
 	case *wire.Event:
 		n := e.nodes[in.Node]
-		if n != nil && n.online && m.Number == n.cursor.Last+1 && e.insts[m.Seq] == nil {
+		if n != nil && n.session != 0 && m.Number == n.cursor.Last+1 && e.insts[m.Seq] == nil {
 			return Want{Seq: m.Seq}
 		}
 	case *wire.Report:
@@ -206,8 +227,8 @@ func (e *Engine) Step(now Now, in Input) {
 	case *Garbage:
 		e.garbage(now, in)
 	case *NodeGone:
-		if n := e.nodes[in.Node]; n != nil && n.online && in.Session == n.session {
-			e.offline(now, n, in.Reason)
+		if n := e.nodes[in.Node]; n != nil && n.session != 0 && in.Session == n.session {
+			e.part(now, n, in.Reason)
 		}
 	default:
 		panic(fmt.Sprintf("bug: unknown input %T", in))
@@ -273,11 +294,7 @@ func (e *Engine) collectTasks(r *Ready) {
 			r.Effects.Statuses = append(r.Effects.Statuses, s)
 		}
 		if !open {
-			delete(e.tasks, t.ID)
-			for _, i := range t.insts {
-				delete(e.insts, i.Seq)
-				i.due = 0
-			}
+			e.release(t)
 		}
 	}
 	e.touched = e.touched[:0]
@@ -357,10 +374,8 @@ func (e *Engine) track(i *inst) {
 		e.open--
 		delete(i.node.open, i.Seq)
 		e.ground(i)
+		e.dequeue(i)
 		i.sendAt, i.waitAt, i.execAt, i.cancelAt = 0, 0, 0, 0
-		if i.node.draining() {
-			e.wantPump(i.node)
-		}
 		return
 	}
 	e.open++

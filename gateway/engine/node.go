@@ -12,6 +12,11 @@ import (
 // agent's answer needs a round trip, and each request costs it a window.
 const gapPause = time.Second
 
+// pastSessions is how many ended sessions of a node are remembered. A hello of
+// one of them was overtaken by its own end, and would put the node online in a
+// session whose heartbeats will never come.
+const pastSessions = 4
+
 // node is a Node in memory. It exists from the first instruction or hello that
 // names it; known says that it has said hello once.
 type node struct {
@@ -22,19 +27,21 @@ type node struct {
 	since   int64
 	reason  string
 	session uint64 // of the latest hello; 0 after a goodbye
+	ended   [pastSessions]uint64
+	past    int // where in ended the next one goes
 	heard   time.Duration
-	due     time.Duration // when its silence is looked at; 0 for not
+	timer   timer // set while it is online: when its silence is looked at
 
 	queue  queue
-	queued int
 	flying int
 	open   map[uint64]*inst // unsettled
+	held   int              // instructions in memory that name it
 
 	pumped  bool
 	owed    bool
 	gap     bool
-	gapAt   time.Duration
-	carrier *uint64 // field of this round's latest message that can carry an EventAck
+	gapAt   time.Duration // before this no further gap is told
+	carrier *uint64       // field of this round's latest message that can carry an EventAck
 	changed bool
 	renewed bool // Node and cursor have to be written
 	moved   bool // cursor has to be written
@@ -44,17 +51,16 @@ func (e *Engine) node(id string) *node {
 	n := e.nodes[id]
 	if n == nil {
 		n = &node{Node: Node{ID: id}, open: map[uint64]*inst{}}
+		n.timer.n = n
 		e.nodes[id] = n
 	}
 	return n
 }
 
-func (n *node) draining() bool { return len(n.queue) > 0 }
-
 func (n *node) state() NodeState {
-	s := NodeState{Node: n.Node, Online: n.online, Since: n.since, Reason: n.reason, Queued: n.queued, Flying: n.flying}
+	s := NodeState{Node: n.Node, Online: n.online, Since: n.since, Reason: n.reason, Queued: len(n.queue), Flying: n.flying}
 	for _, i := range n.open {
-		if i.ReceivedAt != 0 {
+		if i.ReceivedAt != 0 && !i.waiting() {
 			s.Running++
 		}
 	}
@@ -93,56 +99,71 @@ func (e *Engine) renew(n *node) {
 }
 
 func (e *Engine) uplink(now Now, in *Uplink) {
-	n := e.node(in.Node)
-	if m, ok := in.Msg.(*wire.Hello); ok {
-		e.hello(now, n, m)
-		return
-	}
-	if !n.known || n.session == 0 {
-		return // its hello was lost or is still to come; the agent repeats it
-	}
 	switch m := in.Msg.(type) {
+	case *wire.Hello:
+		e.hello(now, in.Node, m)
 	case *wire.Goodbye:
-		if m.Session == n.session {
+		if n := e.nodes[in.Node]; n != nil && n.session != 0 && m.Session == n.session {
 			e.goodbye(now, n, m)
 		}
-		return
 	case *wire.Heartbeat:
-		if m.Session != n.session {
-			return
-		}
+		e.alive(now, in.Node, m.Session)
 	case *wire.Digest:
-		if m.Session != n.session {
-			return
+		e.alive(now, in.Node, m.Session)
+	case *wire.Event:
+		if n := e.hear(now, in.Node); n != nil {
+			e.event(now, n, m)
 		}
+	case *wire.Report:
+		if n := e.hear(now, in.Node); n != nil {
+			e.states(now, n, m)
+		}
+	}
+}
+
+// alive notes a sign of life that names its session: another one's is old news.
+func (e *Engine) alive(now Now, id string, session uint64) {
+	if n := e.nodes[id]; n != nil && n.session == session {
+		e.hear(now, id)
+	}
+}
+
+// hear notes a sign of life of a node that is in a session, and puts it online
+// if it had been silent. It returns nil for any other: the node's hello was lost
+// or is still to come, and the agent repeats it.
+func (e *Engine) hear(now Now, id string) *node {
+	n := e.nodes[id]
+	if n == nil || n.session == 0 {
+		return nil
 	}
 	n.heard = now.Mono
 	if !n.online {
 		e.comeback(now, n)
 	}
-	switch m := in.Msg.(type) {
-	case *wire.Event:
-		e.event(now, n, m)
-	case *wire.Report:
-		e.states(now, n, m)
-	}
+	return n
 }
 
 // hello starts a session: the agent is told how far its events have come and is
 // sent what it has missed.
-func (e *Engine) hello(now Now, n *node, m *wire.Hello) {
-	if why := e.unwelcome(n, m); why != "" {
-		e.alarm(now, "node_refused", n.ID, why)
-		w := &wire.Welcome{Session: m.Session, Epoch: e.counters.Epoch, Now: now.Wall, Refused: why}
-		e.send(n, w, &w.Through)
+func (e *Engine) hello(now Now, id string, m *wire.Hello) {
+	if why := e.unwelcome(id, m); why != "" {
+		e.condition(now, alarmRefused, id, why)
+		e.effects.Sends = append(e.effects.Sends, Send{id, &wire.Welcome{
+			Session: m.Session, Epoch: e.counters.Epoch, Now: now.Wall, Refused: why}})
 		return
 	}
-	if n.online && n.session != m.Session {
-		e.offline(now, n, "connected anew")
+	n := e.node(id)
+	if slices.Contains(n.ended[:], m.Session) {
+		return
+	}
+	e.clear(now, alarmRefused, id)
+	e.shorts[m.Short] = n.ID
+	if n.session != m.Session {
+		// The same hello once more may be older than events that came since.
+		e.part(now, n, "connected anew")
+		e.align(now, n, m)
 	}
 	repeated := n.online
-	e.shorts[m.Short] = n.ID
-	e.align(now, n, m)
 	if n.FirstSeen == 0 {
 		n.FirstSeen = now.Wall
 	}
@@ -160,12 +181,12 @@ func (e *Engine) hello(now Now, n *node, m *wire.Hello) {
 }
 
 // unwelcome says why a node cannot be worked with; empty when it can.
-func (e *Engine) unwelcome(n *node, m *wire.Hello) string {
-	if want := wire.Short(n.ID); m.Short != want {
-		return fmt.Sprintf("the short id of %s is %s, not %s", n.ID, want, m.Short)
+func (e *Engine) unwelcome(id string, m *wire.Hello) string {
+	if want := wire.Short(id); m.Short != want {
+		return fmt.Sprintf("the short id of %s is %s, not %s", id, want, m.Short)
 	}
-	if other := e.shorts[m.Short]; other != "" && other != n.ID {
-		return fmt.Sprintf("%s has the same short id %s as %s; give it another name", n.ID, m.Short, other)
+	if other := e.shorts[m.Short]; other != "" && other != id {
+		return fmt.Sprintf("%s has the same short id %s as %s; give it another name", id, m.Short, other)
 	}
 	return ""
 }
@@ -176,17 +197,18 @@ func (e *Engine) align(now Now, n *node, m *wire.Hello) {
 	switch {
 	case c.Incarnation != m.Incarnation:
 		if c.Incarnation != 0 {
-			e.alarm(now, "agent_reset", n.ID, "the agent has lost its journal and with it what it had done")
+			e.incident(now, "agent_reset", n.ID, "the agent has lost its journal and with it what it had done")
 			e.forgotten(now, n)
 		}
 		*c = Cursor{Incarnation: m.Incarnation, Last: m.First - 1}
 	case m.First > c.Last+1:
-		e.alarm(now, "events_lost", n.ID, fmt.Sprintf(
+		e.incident(now, "events_lost", n.ID, fmt.Sprintf(
 			"the agent was told to forget events up to %d, the log has them up to %d: was an older copy of the log restored?", m.First-1, c.Last))
 		c.Last = m.First - 1
 	case m.Next <= c.Last:
-		e.alarm(now, "agent_rolled_back", n.ID, fmt.Sprintf(
+		e.incident(now, "agent_rolled_back", n.ID, fmt.Sprintf(
 			"the agent's next event is %d, the log has %d already: has it lost its latest records?", m.Next, c.Last))
+		e.forgotten(now, n)
 		c.Last = m.First - 1
 	}
 }
@@ -195,7 +217,7 @@ func (e *Engine) align(now Now, n *node, m *wire.Hello) {
 // under its old token: the agent would not recognise it.
 func (e *Engine) forgotten(now Now, n *node) {
 	for _, i := range n.opened() {
-		if i.Attempt == 0 || i.State == StateRetrying && i.RetryAt != 0 {
+		if e.unsent(i) {
 			continue
 		}
 		e.giveUp(now, i, ReasonForgotten, "the agent lost its memory while it had the instruction")
@@ -209,14 +231,17 @@ func (e *Engine) comeback(now Now, n *node) {
 	n.online, n.since, n.reason = true, now.Wall, ""
 	e.show(n)
 	e.watch(now, n)
-	e.alarmOff(now, "node_offline", n.ID)
+	e.clear(now, alarmOffline, n.ID)
 	var refs []wire.Ref
 	for _, i := range n.opened() {
 		switch {
-		case i.Attempt == 0 || i.State == StateRetrying && i.RetryAt != 0:
+		case e.unsent(i):
 		case i.ReceivedAt == 0:
 			e.enqueue(i)
 		default:
+			if i.execAt == 0 {
+				e.watchExec(now, i) // the answer may be lost
+			}
 			refs = append(refs, wire.Ref{Seq: i.Seq, Token: i.Token})
 		}
 		if i.CancelBy != "" && i.Attempt != 0 {
@@ -240,16 +265,26 @@ func (e *Engine) goodbye(now Now, n *node, m *wire.Goodbye) {
 			reason = "connection lost"
 		}
 	}
-	if n.online {
-		e.offline(now, n, reason)
-	}
-	n.session = 0
+	e.part(now, n, reason)
 	for _, r := range m.Unstarted {
 		i := e.insts[r.Seq]
 		if i == nil || i.node != n || i.Token != r.Token || i.StartedAt != 0 {
 			continue
 		}
 		e.requeue(now, i, "its node stopped before starting it")
+		e.arm(now, i)
+	}
+}
+
+// part ends a node's session.
+func (e *Engine) part(now Now, n *node, reason string) {
+	if n.online {
+		e.offline(now, n, reason)
+	}
+	if n.session != 0 {
+		n.ended[n.past] = n.session
+		n.past = (n.past + 1) % pastSessions
+		n.session = 0
 	}
 }
 
@@ -257,7 +292,7 @@ func (e *Engine) goodbye(now Now, n *node, m *wire.Goodbye) {
 // so that a copy which did arrive is recognised.
 func (e *Engine) offline(now Now, n *node, reason string) {
 	n.online, n.since, n.reason = false, now.Wall, reason
-	n.due = 0
+	e.timers.put(&n.timer, 0)
 	e.show(n)
 	for _, i := range n.opened() {
 		i.cancelAt = 0
@@ -269,23 +304,27 @@ func (e *Engine) offline(now Now, n *node, reason string) {
 	}
 }
 
+// requeue puts an attempt that was sent and has not started back into the queue.
+// An attempt that came after a failure keeps its state, for which the table has
+// no way back to PENDING.
 func (e *Engine) requeue(now Now, i *inst, why string) {
-	i.ReceivedAt = 0
-	i.resends = 0
-	switch i.State {
-	case StateDispatched:
-		e.move(now, i, StatePending, Entry{What: WhatRequeued, Detail: why})
-		e.enqueue(i)
-	case StateRetrying:
-		e.log(now, i, Entry{What: WhatRequeued, Detail: why})
-		e.enqueue(i)
+	if e.unsent(i) || i.State.Settled() || i.State == StatePending {
+		return
 	}
+	i.ReceivedAt, i.execAt = 0, 0
+	i.resends, i.queries = 0, 0
+	en := Entry{What: WhatRequeued, Detail: why}
+	if i.State == StateDispatched {
+		e.move(now, i, StatePending, en)
+	} else {
+		e.log(now, i, en)
+	}
+	e.enqueue(i)
 }
 
 // watch sets the timer that looks at the node's silence.
 func (e *Engine) watch(now Now, n *node) {
-	n.due = max(n.heard+e.cfg.OfflineAfter, now.Mono+1)
-	e.timers.add(timer{at: n.due, n: n})
+	e.timers.put(&n.timer, max(n.heard+e.cfg.OfflineAfter, now.Mono+1))
 }
 
 func (e *Engine) checkNode(now Now, n *node) {
@@ -293,7 +332,7 @@ func (e *Engine) checkNode(now Now, n *node) {
 		return
 	}
 	if now.Mono-n.heard >= e.cfg.OfflineAfter {
-		e.alarm(now, "node_offline", n.ID, fmt.Sprintf("no sign of life for %v", e.cfg.OfflineAfter))
+		e.condition(now, alarmOffline, n.ID, fmt.Sprintf("no sign of life for %v", e.cfg.OfflineAfter))
 		e.offline(now, n, "silent")
 		return
 	}
@@ -313,12 +352,12 @@ func (e *Engine) owe(n *node) {
 func (e *Engine) payAcks(now Now) {
 	for _, n := range e.owing {
 		n.owed = false
-		gap := n.gap && now.Mono-n.gapAt >= gapPause
+		gap := n.gap && now.Mono >= n.gapAt
 		n.gap = false
 		switch {
 		case !n.online:
 		case gap:
-			n.gapAt = now.Mono
+			n.gapAt = now.Mono + gapPause
 			e.effects.Sends = append(e.effects.Sends, Send{n.ID, &wire.EventAck{Through: n.cursor.Last, Gap: true}})
 		case n.carrier != nil:
 			*n.carrier = n.cursor.Last
@@ -328,7 +367,9 @@ func (e *Engine) payAcks(now Now) {
 	}
 	e.owing = e.owing[:0]
 	for _, s := range e.effects.Sends {
-		e.nodes[s.Node].carrier = nil
+		if n := e.nodes[s.Node]; n != nil {
+			n.carrier = nil
+		}
 	}
 }
 

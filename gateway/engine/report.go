@@ -51,7 +51,7 @@ func (e *Engine) event(now Now, n *node, m *wire.Event) {
 	if !e.inOrder(n, m.Number) {
 		return
 	}
-	i := e.reported(now, n, m.Seq, m.Token, wire.EventID(n.ID, m.Number))
+	i := e.reported(now, n, m)
 	if i == nil {
 		return
 	}
@@ -63,17 +63,18 @@ func (e *Engine) event(now Now, n *node, m *wire.Event) {
 // reported finds the instruction of a report and checks that the node may speak
 // of it. A report with another token than the current one is refused and
 // alarmed (A5).
-func (e *Engine) reported(now Now, n *node, seq uint64, token wire.Token, what string) *inst {
-	i := e.insts[seq]
+func (e *Engine) reported(now Now, n *node, m *wire.Event) *inst {
+	i := e.insts[m.Seq]
 	if i == nil || i.node != n {
+		why := fmt.Sprintf("%s speaks of instruction %d, which is not this node's", wire.EventID(n.ID, m.Number), m.Seq)
 		e.effects.Counts.UnknownReports++
-		e.alarm(now, "unknown_report", n.ID, fmt.Sprintf("%s speaks of instruction %d, which is not this node's", what, seq))
-		e.garbage(now, &Garbage{Kind: "event", From: n.ID, Reason: fmt.Sprintf("%s speaks of instruction %d, which is not this node's", what, seq)})
+		e.alarm(now, "unknown_report", n.ID, why)
+		e.garbage(now, &Garbage{Kind: "event", From: n.ID, Reason: why})
 		return nil
 	}
-	if i.Token != token {
-		e.stale(now, i, Entry{What: WhatRefused, Path: PathPrimary, Actor: n.ID, Token: token, Attempt: 1,
-			Detail: fmt.Sprintf("%s carries the token %v of an earlier attempt", what, token)})
+	if i.Token != m.Token {
+		e.stale(now, i, Entry{What: WhatRefused, Path: PathPrimary, Actor: n.ID, Token: m.Token, Attempt: m.Attempt,
+			Code: m.Code, Event: m.Number, Detail: fmt.Sprintf("%s carries the token %v, which is not the current one", wire.EventID(n.ID, m.Number), m.Token)})
 		return nil
 	}
 	return i
@@ -96,7 +97,8 @@ func (e *Engine) compact(now Now, in *Compact) {
 		e.alarm(now, "unknown_report", in.Short, fmt.Sprintf("a compact ack speaks of instruction %d, which is not this node's", in.Ack.Seq))
 		return
 	}
-	if in.Ack.Attempt != i.Attempt {
+	if in.Ack.Attempt == 0 || in.Ack.Attempt != i.Attempt {
+		// Before the first dispatch Attempt is 0: then no ack can be true.
 		e.stale(now, i, Entry{What: WhatRefused, Path: PathNarrowband, Actor: n.ID, Attempt: in.Ack.Attempt,
 			Detail: fmt.Sprintf("a compact ack of attempt %d; the current one is %d", in.Ack.Attempt, i.Attempt)})
 		return
@@ -119,7 +121,7 @@ func (e *Engine) compact(now Now, in *Compact) {
 func (e *Engine) states(now Now, n *node, m *wire.Report) {
 	for _, s := range m.States {
 		i := e.insts[s.Seq]
-		if i == nil || i.node != n || i.Token != s.Token || i.State.Settled() {
+		if i == nil || i.node != n || i.Token != s.Token || i.State.Settled() || i.waiting() {
 			continue
 		}
 		r := report{path: PathPrimary}
@@ -136,6 +138,9 @@ func (e *Engine) states(now Now, n *node, m *wire.Report) {
 		case wire.StatusRunning:
 			r.phase = wire.PhaseStarted
 		case wire.StatusDone:
+			if s.Code.Class() == wire.ClassProgress {
+				continue // it ended, and only its event will say how
+			}
 			r.phase, r.code, r.detail = wire.PhaseProcessed, s.Code, "from the node's answer to a query"
 		}
 		e.take(now, i, r)
@@ -146,7 +151,10 @@ func (e *Engine) states(now Now, n *node, m *wire.Report) {
 // returns whether the report brought anything new.
 func (e *Engine) take(now Now, i *inst, r report) bool {
 	defer e.arm(now, i)
-	if i.Code != wire.CodeNone || i.State.Settled() {
+	if e.stopped(now, i, r) {
+		return true
+	}
+	if i.Code != wire.CodeNone || i.State.Settled() || i.waiting() && r.phase != wire.PhaseProcessed {
 		return e.late(now, i, r)
 	}
 	news := e.confirm(now, i, r)
@@ -155,8 +163,8 @@ func (e *Engine) take(now Now, i *inst, r report) bool {
 		if i.State == StateRetrying {
 			e.run(now, i, Entry{What: WhatStarted, Implied: true, Path: r.path})
 		}
-		if i.StartedAt == 0 && i.State == StateDispatched {
-			i.execAt = now.Mono + receivedCheck
+		if i.StartedAt == 0 {
+			e.watchExec(now, i)
 		}
 		return news
 	case wire.PhaseStarted:
@@ -172,18 +180,36 @@ func (e *Engine) take(now Now, i *inst, r report) bool {
 	return true
 }
 
+// stopped notes that the agent has stopped an execution because the engine told
+// it to when its time was over: that was no cancellation. The timeout stands, and
+// so does the next attempt if one was decided.
+func (e *Engine) stopped(now Now, i *inst, r report) bool {
+	if r.phase != wire.PhaseProcessed || r.code.Class() != wire.ClassCancelled || i.CancelBy != "" || i.Code != wire.CodeNone {
+		return false
+	}
+	if !i.waiting() && i.State != StateTimeout {
+		return false
+	}
+	i.Code, i.Detail, i.Payload, i.Path, i.FinishedAt = r.code, r.detail, r.payload, r.path, r.finished
+	e.log(now, i, Entry{What: WhatProcessed, Path: r.path, Actor: i.Node, AgentAt: r.finished, Event: r.event,
+		Code: r.code, Detail: r.detail})
+	return true
+}
+
 // confirm enters the received step, told or implied.
 func (e *Engine) confirm(now Now, i *inst, r report) bool {
 	if i.State == StatePending {
 		// It was taken back when the link died, but had arrived after all.
 		e.move(now, i, StateDispatched, Entry{What: WhatDispatched, Implied: true, Path: r.path})
 	}
-	if i.State == StateRetrying && i.RetryAt != 0 {
-		// The attempt that was given up reports after all, before the next one
-		// was sent.
+	if i.waiting() {
+		// The attempt that was given up has ended after all, before the next one
+		// was made.
 		i.RetryAt, i.waitAt = 0, 0
+		i.Retries--
 	}
 	e.ground(i)
+	e.dequeue(i)
 	if i.ReceivedAt != 0 {
 		return false
 	}
@@ -191,9 +217,12 @@ func (e *Engine) confirm(now Now, i *inst, r report) bool {
 	if i.ReceivedAt == 0 {
 		i.ReceivedAt = now.Wall
 	}
-	e.log(now, i, Entry{What: WhatReceived, Path: r.path, Actor: i.Node, AgentAt: r.received, Event: r.event,
-		DurationMs: (now.Mono - i.sentAt).Milliseconds(),
-		Implied:    r.received == 0 && r.phase != wire.PhaseReceived})
+	en := Entry{What: WhatReceived, Path: r.path, Actor: i.Node, AgentAt: r.received, Event: r.event,
+		Implied: r.received == 0 && r.phase != wire.PhaseReceived}
+	if i.sentAt != 0 { // else it was sent before a restart
+		en.DurationMs = (now.Mono - i.sentAt).Milliseconds()
+	}
+	e.log(now, i, en)
 	return true
 }
 
@@ -215,7 +244,7 @@ func (e *Engine) started(now Now, i *inst, r report) bool {
 	} else {
 		e.run(now, i, en)
 	}
-	i.execAt = now.Mono + i.execLimit(e.cfg)
+	e.watchExec(now, i)
 	i.queries = 0
 	return true
 }
@@ -225,7 +254,17 @@ func (e *Engine) run(now Now, i *inst, en Entry) {
 		en.Actor = i.Node
 	}
 	e.move(now, i, StateRunning, en)
-	i.execAt = now.Mono + i.execLimit(e.cfg)
+	e.watchExec(now, i)
+}
+
+// watchExec sets when the agent is asked after an attempt that it has: as long
+// as it waits there now and then, once it runs when it should have ended.
+func (e *Engine) watchExec(now Now, i *inst) {
+	if i.StartedAt == 0 {
+		i.execAt = now.in(receivedCheck)
+		return
+	}
+	i.execAt = now.in(i.execLimit(e.cfg))
 }
 
 // processed enters the agent's result.
@@ -243,7 +282,12 @@ func (e *Engine) processed(now Now, i *inst, r report) {
 	if r.code == wire.CodeExpired {
 		to = StateTimeout
 	}
-	if r.started != 0 || !Allowed(i.State, to) {
+	switch {
+	case r.started == 0 && Allowed(i.State, to):
+	case r.started == 0 && class == wire.ClassRefused:
+		// The table knows no other way, but nothing was started.
+		e.run(now, i, Entry{What: WhatStarted, Implied: true, Path: r.path})
+	default:
 		e.started(now, i, r)
 	}
 	en := Entry{What: WhatProcessed, Path: r.path, Actor: i.Node, AgentAt: r.finished, Event: r.event, Code: r.code, Detail: r.detail}
@@ -281,8 +325,9 @@ func (e *Engine) processed(now Now, i *inst, r report) {
 // late applies a report about an attempt that has a result, or was given up.
 func (e *Engine) late(now Now, i *inst, r report) bool {
 	if r.phase != wire.PhaseProcessed {
-		if i.State == StateTimeout && i.Code == wire.CodeNone {
-			// A sign of life of something given up: note it, wait for its end.
+		if (i.State == StateTimeout || i.waiting()) && i.Code == wire.CodeNone && i.revived(now, r) {
+			// A sign of life of something given up: note it, wait for its end. It
+			// does not take back a retry, for it may have been told to stop.
 			e.log(now, i, Entry{What: WhatProgress, Path: r.path, Actor: i.Node, Event: r.event,
 				Detail: fmt.Sprintf("%s, after the gateway had given it up", r.phase)})
 			return true
@@ -301,15 +346,34 @@ func (e *Engine) late(now Now, i *inst, r report) bool {
 	e.move(now, i, StateRetrying, Entry{What: WhatRetrying, Implied: true, Path: r.path, Detail: "a late report corrects the timeout"})
 	i.Code = wire.CodeNone
 	e.confirm(now, i, r)
-	e.started(now, i, r)
 	e.processed(now, i, r)
 	return true
+}
+
+// revived notes how far an attempt that was given up has come. It returns false
+// when that was known: compact acks are repeated.
+func (i *inst) revived(now Now, r report) bool {
+	note := func(at *int64, told int64) bool {
+		if *at != 0 {
+			return false
+		}
+		if *at = told; told == 0 {
+			*at = now.Wall
+		}
+		return true
+	}
+	news := note(&i.ReceivedAt, r.received)
+	if r.phase != wire.PhaseReceived {
+		news = note(&i.StartedAt, r.started) || news
+	}
+	return news
 }
 
 // join adds what a second path brings to a result that is known: the payload,
 // the times.
 func (e *Engine) join(now Now, i *inst, r report) bool {
-	if r.path == i.Path && (r.payload == nil || i.Payload != nil) || r.path == PathNarrowband {
+	news := r.path != i.Path || i.Payload == nil && r.payload != nil || i.FinishedAt == 0 && r.finished != 0
+	if !news || r.path == PathNarrowband {
 		return false
 	}
 	if i.Payload == nil {
@@ -328,6 +392,6 @@ func (e *Engine) join(now Now, i *inst, r report) bool {
 		i.FinishedAt = r.finished
 	}
 	e.log(now, i, Entry{What: WhatJoined, Path: r.path, Actor: i.Node, AgentAt: r.finished, Code: r.code, Event: r.event,
-		Detail: "the same result by the other path"})
+		Detail: "the same result once more, with what it lacked"})
 	return true
 }

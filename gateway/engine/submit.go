@@ -22,6 +22,9 @@ const (
 func (s Spec) Sum() ([16]byte, error) {
 	s.TaskID = ""
 	s.Trace = wire.Trace{} // a repeated submission may come with a fresh trace
+	if s.Priority == 0 {
+		s.Priority = wire.PriorityNormal
+	}
 	b, err := wire.EncodeRecord(&s)
 	if err != nil {
 		return [16]byte{}, fmt.Errorf("sum of task: %w", err)
@@ -32,6 +35,9 @@ func (s Spec) Sum() ([16]byte, error) {
 
 func (e *Engine) refuse(to any, kind RefusalKind, text, hint string) {
 	e.effects.Counts.RefusedTasks++
+	if to == nil {
+		return
+	}
 	e.effects.Replies = append(e.effects.Replies, Reply{To: to, Refused: &Refusal{kind, text, hint}})
 }
 
@@ -43,7 +49,7 @@ func (e *Engine) submit(now Now, in *Submit) {
 	}
 	id := in.Spec.TaskID
 	if id == "" {
-		if m, ok := e.retransmitted(now, in); ok {
+		if m, ok := e.retransmitted(now, in); ok && e.tasks[m.TaskID] != nil {
 			id = m.TaskID
 		}
 	}
@@ -59,6 +65,11 @@ func (e *Engine) submit(now Now, in *Submit) {
 	nodes, refusal := e.resolve(in.Spec)
 	if refusal != nil {
 		e.refuse(in.Reply, refusal.Kind, refusal.Text, refusal.Hint)
+		return
+	}
+	if e.open+len(nodes) > e.cfg.Capacity {
+		e.refuse(in.Reply, RefusedCapacity, fmt.Sprintf("the task needs %d places, the queue of %d has %d left", len(nodes), e.cfg.Capacity, e.cfg.Capacity-e.open),
+			"try again when some have finished, or split the task")
 		return
 	}
 	e.create(now, in, id, sum, nodes)
@@ -86,7 +97,9 @@ func (e *Engine) retransmitted(now Now, in *Submit) (Mark, bool) {
 	if !ok && in.Found != nil {
 		m, ok = *in.Found, true
 	}
-	fresh := now.Wall-m.At < e.cfg.MarkWindow.Milliseconds() && m.At <= now.Wall
+	// A clock that was set back makes the mark younger than now; it is still the
+	// same publish.
+	fresh := max(now.Wall-m.At, m.At-now.Wall) < e.cfg.MarkWindow.Milliseconds()
 	return m, ok && m.Sum == in.Mark.Sum && fresh
 }
 
@@ -150,14 +163,11 @@ func (e *Engine) create(now Now, in *Submit, id string, sum [16]byte, nodes []st
 		Created: now.Wall, Source: in.Source, Trace: trace}, insts: make([]*inst, 0, len(nodes))}
 	var warnings []string
 	for k, name := range nodes {
-		n := e.node(name)
-		i := &inst{task: t, node: n, settled: true, Instruction: Instruction{
+		i := e.inst(t, Instruction{
 			Seq: first + uint64(k), Task: id, Node: name, Created: now.Wall, Intent: s.Intent, Args: s.Args,
-			NotAfter: notAfter, TimeoutMs: s.TimeoutMs, Priority: s.Priority, Trace: trace, Retry: retry}}
-		t.insts = append(t.insts, i)
-		e.insts[i.Seq] = i
+			NotAfter: notAfter, TimeoutMs: s.TimeoutMs, Priority: s.Priority, Trace: trace, Retry: retry})
 		e.move(now, i, StatePending, Entry{What: WhatSubmitted, Actor: in.Source.Actor, Path: in.Path})
-		warnings = n.warn(warnings, s.Intent)
+		warnings = i.node.warn(warnings, s.Intent)
 		e.enqueue(i)
 		e.arm(now, i)
 	}
@@ -204,8 +214,8 @@ func (e *Engine) accept(in *Submit, t *task, existing bool, warnings []string) {
 // garbage keeps what could not be read.
 func (e *Engine) garbage(now Now, in *Garbage) {
 	if in.Event != 0 {
-		n := e.nodes[in.From]
-		if n == nil || !n.online || !e.inOrder(n, in.Event) {
+		n := e.hear(now, in.From)
+		if n == nil || !e.inOrder(n, in.Event) {
 			return
 		}
 		e.alarm(now, "unreadable_event", n.ID, in.Reason)

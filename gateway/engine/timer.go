@@ -2,21 +2,27 @@ package engine
 
 import (
 	"container/heap"
+	"fmt"
 	"time"
+
+	"github.com/apollo-11/apollo11/wire"
 )
 
-// A timer belongs to an instruction or to a node. Timers are not removed when
-// they change: one whose time no longer matches its owner's is ignored when it
-// comes up.
+// A timer belongs to an instruction or to a node and is part of it. It stands in
+// the heap at most once, so that the heap never outgrows what it serves and keeps
+// nothing alive that is finished.
 type timer struct {
-	at time.Duration
-	no uint64 // order of creation: equal times fire in a fixed order
-	i  *inst
-	n  *node
+	at    time.Duration
+	no    uint64 // order of setting: equal times fire in a fixed order
+	place int    // in the heap, from 1; 0 when it is not set
+	i     *inst
+	n     *node
 }
 
+func (t *timer) set() bool { return t.place != 0 }
+
 type timerHeap struct {
-	list []timer
+	list []*timer
 	no   uint64
 }
 
@@ -27,39 +33,52 @@ func (h *timerHeap) Less(a, b int) bool {
 	}
 	return h.list[a].no < h.list[b].no
 }
-func (h *timerHeap) Swap(a, b int) { h.list[a], h.list[b] = h.list[b], h.list[a] }
-func (h *timerHeap) Push(x any)    { h.list = append(h.list, x.(timer)) }
+func (h *timerHeap) Swap(a, b int) {
+	h.list[a], h.list[b] = h.list[b], h.list[a]
+	h.list[a].place, h.list[b].place = a+1, b+1
+}
+func (h *timerHeap) Push(x any) {
+	t := x.(*timer)
+	h.list = append(h.list, t)
+	t.place = len(h.list)
+}
 func (h *timerHeap) Pop() any {
 	last := len(h.list) - 1
 	t := h.list[last]
-	h.list[last] = timer{}
+	h.list[last] = nil
 	h.list = h.list[:last]
+	t.place = 0
 	return t
 }
 
-func (h *timerHeap) add(t timer) {
-	h.no++
-	t.no = h.no
-	heap.Push(h, t)
-}
-
-func (t timer) stale() bool {
-	if t.i != nil {
-		return t.i.due != t.at
+// put sets the timer to a time, or clears it for 0.
+func (h *timerHeap) put(t *timer, at time.Duration) {
+	switch {
+	case at == 0 && t.set():
+		heap.Remove(h, t.place-1)
+	case at == 0 || t.set() && t.at == at:
+	default:
+		h.no++
+		t.at, t.no = at, h.no
+		if t.set() {
+			heap.Fix(h, t.place-1)
+		} else {
+			heap.Push(h, t)
+		}
 	}
-	return t.n.due != t.at
 }
 
-// next is when the earliest live timer fires, 0 for none.
+// next is when the earliest timer fires, 0 for none.
 func (h *timerHeap) next() time.Duration {
-	for len(h.list) > 0 && h.list[0].stale() {
-		heap.Pop(h)
-	}
 	if len(h.list) == 0 {
 		return 0
 	}
 	return h.list[0].at
 }
+
+// in is the time after d. Mono may be 0, which as the time of a timer would mean
+// none.
+func (n Now) in(d time.Duration) time.Duration { return max(n.Mono+d, 1) }
 
 // arm sets the instruction's timer to the earliest of what it waits for.
 func (e *Engine) arm(now Now, i *inst) {
@@ -74,24 +93,27 @@ func (e *Engine) arm(now Now, i *inst) {
 		first(i.waitAt)
 		first(i.execAt)
 		first(i.cancelAt)
-		if i.NotAfter != 0 && i.StartedAt == 0 {
-			first(now.Mono + until(now, i.NotAfter+e.expiryGrace(i).Milliseconds()) + 1)
+		if i.mayExpire() {
+			first(now.in(until(now, i.NotAfter+e.expiryGrace(i).Milliseconds()) + 1))
 		}
 	}
-	if at == i.due {
-		return
+	e.timers.put(&i.timer, at)
+}
+
+// mayExpire reports whether not_after can still end the instruction: its current
+// attempt is not known to have started, or the next one is still to be made.
+func (i *inst) mayExpire() bool {
+	if i.NotAfter == 0 || i.State.Settled() {
+		return false
 	}
-	i.due = at
-	if at != 0 {
-		e.timers.add(timer{at: at, i: i})
-	}
+	return i.waiting() || i.StartedAt == 0 && i.State != StateRunning
 }
 
 // expiryGrace is how long after not_after the engine waits before it gives up: a
 // never sent instruction cannot be running, one that was sent may have been
 // started in time.
 func (e *Engine) expiryGrace(i *inst) time.Duration {
-	if i.Attempt == 0 || i.State == StateRetrying && i.RetryAt != 0 {
+	if e.unsent(i) {
 		return 0
 	}
 	return e.cfg.ExpiryGrace
@@ -104,13 +126,11 @@ func (e *Engine) fire(now Now) {
 		if at == 0 || at > now.Mono {
 			return
 		}
-		t := heap.Pop(&e.timers).(timer)
+		t := heap.Pop(&e.timers).(*timer)
 		if t.n != nil {
-			t.n.due = 0
 			e.checkNode(now, t.n)
 			continue
 		}
-		t.i.due = 0
 		e.instDue(now, t.i)
 		e.arm(now, t.i)
 	}
@@ -142,17 +162,18 @@ func (e *Engine) instDue(now Now, i *inst) {
 // expire ends an instruction whose not_after has passed and which is not known
 // to have started (A9).
 func (e *Engine) expire(now Now, i *inst) bool {
-	if i.NotAfter == 0 || i.StartedAt != 0 || i.State == StateRunning || i.State.Settled() {
+	if !i.mayExpire() || now.Wall < i.NotAfter+e.expiryGrace(i).Milliseconds() {
 		return false
 	}
-	if now.Wall < i.NotAfter+e.expiryGrace(i).Milliseconds() {
-		return false
+	switch {
+	case i.Attempt == 0:
+		e.giveUp(now, i, ReasonExpired, "its time limit passed before it could be sent; it was not executed")
+	case i.waiting() && i.Code.Class() == wire.ClassRetryable:
+		e.giveUp(now, i, ReasonExpired, fmt.Sprintf("its time limit passed before another attempt could be sent; the last one ended with %s", i.Code))
+	case i.waiting():
+		e.giveUp(now, i, ReasonUnconfirmed, "its time limit passed before another attempt could be sent; what the last one did is not known")
+	default:
+		e.giveUp(now, i, ReasonUnconfirmed, "its time limit passed and the node has not said whether it ran in time")
 	}
-	reason, detail := ReasonExpired, "its time limit passed before it could be sent; it was not executed"
-	if e.expiryGrace(i) != 0 {
-		reason = ReasonUnconfirmed
-		detail = "its time limit passed and the node has not said whether it ran in time"
-	}
-	e.giveUp(now, i, reason, detail)
 	return true
 }

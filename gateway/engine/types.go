@@ -46,7 +46,7 @@ func (s Selector) IsZero() bool { return s == Selector{} }
 type Spec struct {
 	TaskID string      `cbor:"1,keyasint,omitempty"` // empty: the engine makes one
 	Intent string      `cbor:"2,keyasint"`
-	Args   wire.RawMap `cbor:"3,keyasint,omitempty"` // canonical arguments
+	Args   wire.RawMap `cbor:"3,keyasint,omitzero"` // canonical arguments
 	// Nodes is an explicit list, sorted, without repeats; or Label is set.
 	Nodes []string `cbor:"4,keyasint,omitempty"`
 	Label Selector `cbor:"5,keyasint,omitzero"`
@@ -103,7 +103,7 @@ type Instruction struct {
 	Updated int64      `cbor:"10,keyasint"`          // Unix ms
 
 	Intent    string        `cbor:"11,keyasint"`
-	Args      wire.RawMap   `cbor:"12,keyasint,omitempty"`
+	Args      wire.RawMap   `cbor:"12,keyasint,omitzero"`
 	NotAfter  int64         `cbor:"13,keyasint,omitempty"` // Unix ms, 0 none
 	TimeoutMs uint32        `cbor:"14,keyasint,omitempty"`
 	Priority  wire.Priority `cbor:"15,keyasint,omitempty"`
@@ -120,7 +120,7 @@ type Instruction struct {
 	SettledAt int64       `cbor:"22,keyasint,omitempty"`
 	Code      wire.Code   `cbor:"23,keyasint,omitempty"`
 	Detail    string      `cbor:"24,keyasint,omitempty"`
-	Payload   wire.RawMap `cbor:"25,keyasint,omitempty"`
+	Payload   wire.RawMap `cbor:"25,keyasint,omitzero"`
 	// Path is where the result came from first (B13).
 	Path Path `cbor:"26,keyasint,omitempty"`
 	// Retries counts attempts spent from Retry.Max.

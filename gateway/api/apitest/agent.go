@@ -58,19 +58,21 @@ func (g *Gateway) Disconnect(name, reason string) {
 	}
 }
 
-// Finish ends everything that a node holds, as its behaviour says.
-func (g *Gateway) Finish(name string) {
+// Finish ends everything that a node holds, as its behaviour says, and returns
+// how much that was.
+func (g *Gateway) Finish(name string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	a := g.agents[name]
 	if a == nil {
-		return
+		return 0
 	}
 	held := a.held
 	a.held = nil
 	for _, m := range held {
 		g.settle(a.event(m, a.result(g.now.Wall, g.now.Wall)))
 	}
+	return len(held)
 }
 
 // hear is what follows when a message reaches the agent.

@@ -30,6 +30,7 @@ type Gateway struct {
 	eng     *engine.Engine
 	now     engine.Now
 	tasks   map[string]engine.Task
+	order   []string // of the tasks, oldest first
 	insts   map[uint64]engine.Instruction
 	entries map[uint64][]engine.Entry
 	dead    []engine.DeadLetter
@@ -142,6 +143,7 @@ func (g *Gateway) adopt(w engine.Want) {
 func (g *Gateway) keep(r *engine.Records) {
 	for _, t := range r.Tasks {
 		g.tasks[t.ID] = t
+		g.order = append(g.order, t.ID)
 	}
 	for _, w := range r.Instructions {
 		g.insts[w.Instruction.Seq] = w.Instruction
@@ -212,15 +214,16 @@ func (g *Gateway) Task(ctx context.Context, id string) (engine.TaskState, bool, 
 func (g *Gateway) Tasks(ctx context.Context, before uint64, limit int) (list []engine.TaskState, next uint64, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, t := range g.tasks {
-		if before == 0 || t.First < before {
-			list = append(list, g.state(t))
+	for _, id := range slices.Backward(g.order) {
+		t := g.tasks[id]
+		if before != 0 && t.First >= before {
+			continue
 		}
-	}
-	slices.SortFunc(list, func(a, b engine.TaskState) int { return cmp.Compare(b.Task.First, a.Task.First) })
-	if len(list) > limit {
-		list = list[:limit]
-		next = list[limit-1].Task.First
+		if len(list) == limit {
+			next = list[limit-1].Task.First
+			break
+		}
+		list = append(list, g.state(t))
 	}
 	return list, next, cmp.Or(g.err, ctx.Err())
 }

@@ -1,0 +1,227 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/apollo-11/apollo11/gateway/api"
+	"github.com/apollo-11/apollo11/gateway/api/apitest"
+	"github.com/apollo-11/apollo11/gateway/cli"
+	"github.com/apollo-11/apollo11/gateway/engine"
+	"github.com/apollo-11/apollo11/wire"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"apollo": func() {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+		defer stop()
+		os.Exit(cli.Main(ctx, "v1.2.3", os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Getenv))
+	}})
+}
+
+// TestScripts runs the tool as its users do, against a gateway in memory. The
+// scripts steer the gateway with the commands below.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:           "testdata",
+		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "", // rewrites expected output
+		Setup: func(e *testscript.Env) error {
+			s := newServer()
+			e.Defer(s.http.Close)
+			e.Values["server"] = s
+			e.Setenv("APOLLO_GATEWAY", s.http.URL)
+			e.Setenv("TZ", "UTC")
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"agent":      scriptAgent,
+			"disconnect": onServer(func(s *server, args []string) error { s.g.Disconnect(args[0], args[1]); return nil }),
+			"finish":     onServer(func(s *server, args []string) error { return s.finish(args[0]) }),
+			"advance":    onServer(func(s *server, args []string) error { return s.advance(args[0]) }),
+			"gateway":    onServer(func(s *server, args []string) error { return s.set(args) }),
+			"garbage": onServer(func(s *server, args []string) error {
+				s.g.Garbage(args[0], args[1], unquote(args[2]), []byte(unquote(args[3])))
+				return nil
+			}),
+			"exits": scriptExits,
+			"clean": scriptClean,
+		},
+	})
+}
+
+func onServer(do func(*server, []string) error) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, _ bool, args []string) {
+		ts.Check(do(ts.Value("server").(*server), args))
+	}
+}
+
+// exits CODE COMMAND... runs the tool and checks its exit code.
+func scriptExits(ts *testscript.TestScript, _ bool, args []string) {
+	err := ts.Exec(args[1], args[2:]...)
+	code := 0
+	var exit interface{ ExitCode() int }
+	if errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
+}
+
+// agent NAME BEHAVIOUR [KEY=VALUE label ...]
+func scriptAgent(ts *testscript.TestScript, _ bool, args []string) {
+	does := map[string]apitest.Behaviour{
+		"ok":     {Payload: map[string]any{"level": 1}},
+		"hold":   {Hold: true},
+		"silent": {Silent: true},
+		"fail":   {Code: wire.CodeNoSuchPin, Detail: "the board has no pin GPIO17"},
+		"evil":   {Code: wire.CodeFailed, Detail: "\x1b[2J\x1b]0;gotcha\a<b>\u202eolleh\u009b31m"},
+	}
+	b, ok := does[args[1]]
+	if !ok {
+		ts.Fatalf("no behaviour %q", args[1])
+	}
+	labels := map[string]string{}
+	for _, l := range args[2:] {
+		k, v, _ := strings.Cut(l, "=")
+		labels[k] = v
+	}
+	ts.Value("server").(*server).g.Connect(args[0], labels, b)
+}
+
+// unquote lets a script write any byte.
+func unquote(s string) string {
+	u, err := strconv.Unquote(`"` + s + `"`)
+	if err != nil {
+		return s
+	}
+	return u
+}
+
+// server is the gateway of a script, with a network that can be made to fail.
+type server struct {
+	g    *apitest.Gateway
+	http *httptest.Server
+
+	mu     sync.Mutex
+	hangup int    // answers to lose
+	away   int    // requests to answer with 503
+	users  bool   // credentials are asked for
+	page   string // answer with this page instead
+}
+
+func newServer() *server {
+	s := &server{g: apitest.New(engine.Config{})}
+	open := api.New(s.g, s.g, api.Options{Now: s.g.Now})
+	closed := api.New(s.g, s.g, api.Options{Now: s.g.Now, Users: func(n, p string) bool { return n == "olga" && p == "s3cret" }})
+	s.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		lose, away, users, page := s.next()
+		switch {
+		case page != "":
+			w.Header().Set("Content-Type", "text/html")
+			_, _ = fmt.Fprint(w, page)
+		case lose:
+			open.ServeHTTP(httptest.NewRecorder(), r) // it happens, but nobody is told
+			panic(http.ErrAbortHandler)
+		case away:
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = fmt.Fprint(w, `{"error":{"code":"stopping","message":"the gateway is shutting down"}}`)
+		case users:
+			closed.ServeHTTP(w, r)
+		default:
+			open.ServeHTTP(w, r)
+		}
+	}))
+	return s
+}
+
+func (s *server) next() (lose, away, users bool, page string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if lose = s.hangup > 0; lose {
+		s.hangup--
+		return lose, false, s.users, s.page
+	}
+	if away = s.away > 0; away {
+		s.away--
+	}
+	return false, away, s.users, s.page
+}
+
+// set makes the gateway fail in some way.
+func (s *server) set(args []string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	if len(args) > 1 {
+		var err error
+		if n, err = strconv.Atoi(args[1]); err != nil {
+			return err
+		}
+	}
+	switch args[0] {
+	case "hangup":
+		s.hangup = n
+	case "away":
+		s.away = n
+	case "users":
+		s.users = true
+	case "page":
+		s.page = "<html>router login</html>"
+	case "stopping":
+		s.g.Fail(api.ErrStopping)
+	case "broken":
+		s.g.Fail(errors.New("commit: input/output error"))
+	case "fine":
+		s.g.Fail(nil)
+	default:
+		return fmt.Errorf("no gateway %s", args[0])
+	}
+	return nil
+}
+
+func (s *server) advance(d string) error {
+	t, err := time.ParseDuration(d)
+	s.g.Advance(t)
+	return err
+}
+
+// finish ends what a node holds, once it holds something: the submission may
+// still be on its way.
+func (s *server) finish(node string) error {
+	deadline := time.Now().Add(20 * time.Second)
+	for s.g.Finish(node) == 0 {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s got nothing to do", node)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return nil
+}
+
+// clean: the output of the last command holds nothing that a terminal obeys.
+func scriptClean(ts *testscript.TestScript, _ bool, _ []string) {
+	for _, name := range []string{"stdout", "stderr"} {
+		for _, r := range ts.ReadFile(name) {
+			if r != '\n' && !unicode.IsPrint(r) {
+				ts.Fatalf("%s holds %U", name, r)
+			}
+		}
+	}
+}

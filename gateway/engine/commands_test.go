@@ -1,0 +1,320 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apollo-11/apollo11/gateway/engine"
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// The commands of the scripts. Words in brackets may be left out.
+//
+//	submit [id=T] [intent=I] node=A,B | label=K:V [ttl=D] [timeout=D] [prio=P] [retry=N,initial,max] [client=C packet=N dup] [by=U]
+//	submit ... count=N               the same N times, without ids
+//	hello NODE [session=N] [incarnation=N] [first=N next=N] [labels=K:V,..] [intents=I,..] [short=S]
+//	event NODE seq=N PHASE [CODE] [no=N] [token=#N] [attempt=N] [received=T started=T finished=T] [payload=K:V] [percent=N]
+//	compact NODE seq=N CODE [attempt=N] [short=S]
+//	report NODE seq=N never|queued|running|done [CODE] [token=#N]
+//	heartbeat | digest NODE [session=N]
+//	goodbye NODE [session=N] [lost] [unstarted=N,N]
+//	gone NODE [session=N]
+//	cancel T | seq=N [by=U]
+//	garbage KIND FROM REASON BYTES
+//	crash before|after               power cut at the end of this round: before or after its commit
+//	config K=V                       and a new, empty gateway
+//	advance D                        time passes
+//	wall D                           the wall clock is set forward or back
+//	restart                          the process ends and starts again from the log
+//	show                             what is in memory
+//	timeline N                       an instruction as the log has it
+
+type command struct {
+	t     *testing.T
+	line  string
+	name  string
+	words []string
+	args  map[string]string
+}
+
+func parseCommand(t *testing.T, line string) *command {
+	f := strings.Fields(line)
+	c := &command{t: t, line: line, name: f[0], args: map[string]string{}}
+	for _, w := range f[1:] {
+		if k, v, ok := strings.Cut(w, "="); ok {
+			c.args[k] = v
+		} else {
+			c.words = append(c.words, w)
+		}
+	}
+	return c
+}
+
+func (c *command) word(n int) string {
+	if n >= len(c.words) {
+		c.t.Fatalf("%q: word %d is missing", c.line, n+1)
+	}
+	return c.words[n]
+}
+
+func (c *command) has(word string) bool { return slices.Contains(c.words, word) }
+
+func (c *command) text(k, def string) string {
+	if v, ok := c.args[k]; ok {
+		return v
+	}
+	return def
+}
+
+func (c *command) list(k string) []string {
+	if c.args[k] == "" {
+		return nil
+	}
+	return strings.Split(c.args[k], ",")
+}
+
+func (c *command) number(k string, def uint64) uint64 {
+	v, ok := c.args[k]
+	if !ok {
+		return def
+	}
+	n, err := strconv.ParseUint(strings.TrimPrefix(v, "#"), 10, 64)
+	if err != nil {
+		c.t.Fatalf("%q: %v", c.line, err)
+	}
+	return n
+}
+
+func (c *command) span(s string) time.Duration {
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		c.t.Fatalf("%q: %v", c.line, err)
+	}
+	return d
+}
+
+func (c *command) pairs(k string) map[string]string {
+	m := map[string]string{}
+	for _, p := range c.list(k) {
+		key, v, _ := strings.Cut(p, ":")
+		m[key] = v
+	}
+	return m
+}
+
+func (c *command) code(words []string) wire.Code {
+	for n := range 256 {
+		for _, w := range words {
+			if wire.Code(n).String() == w {
+				return wire.Code(n)
+			}
+		}
+	}
+	return wire.CodeNone
+}
+
+// input makes the engine's input of a command; nil when it is something else.
+func (h *harness) input(c *command) engine.Input {
+	switch c.name {
+	case "submit":
+		for range c.number("count", 1) - 1 {
+			h.log.step(h.eng, h.now, h.submit(c))
+		}
+		return h.submit(c)
+	case "cancel":
+		in := &engine.Cancel{Seq: c.number("seq", 0), Actor: c.text("by", "ops"), Path: engine.PathHTTP, Reply: "caller"}
+		if len(c.words) > 0 {
+			in.TaskID = c.word(0)
+		}
+		return in
+	case "hello":
+		return &engine.Uplink{Node: c.word(0), Msg: h.hello(c)}
+	case "event":
+		return &engine.Uplink{Node: c.word(0), Msg: h.event(c)}
+	case "report":
+		return &engine.Uplink{Node: c.word(0), Msg: h.report(c)}
+	case "heartbeat":
+		return &engine.Uplink{Node: c.word(0), Msg: &wire.Heartbeat{Session: c.number("session", h.agentOf(c).session)}}
+	case "digest":
+		return &engine.Uplink{Node: c.word(0), Msg: &wire.Digest{Session: c.number("session", h.agentOf(c).session)}}
+	case "goodbye":
+		m := &wire.Goodbye{Session: c.number("session", h.agentOf(c).session), Lost: c.has("lost")}
+		for _, s := range c.list("unstarted") {
+			seq, err := strconv.ParseUint(s, 10, 64)
+			if err != nil {
+				c.t.Fatalf("%q: %v", c.line, err)
+			}
+			m.Unstarted = append(m.Unstarted, wire.Ref{Seq: seq, Token: h.log.insts[seq].Token})
+		}
+		return &engine.Uplink{Node: c.word(0), Msg: m}
+	case "gone":
+		return &engine.NodeGone{Node: c.word(0), Session: c.number("session", h.agentOf(c).session), Reason: "connection closed"}
+	case "compact":
+		return h.compact(c)
+	case "garbage":
+		return &engine.Garbage{Kind: c.word(0), From: c.word(1), Reason: c.word(2), Raw: []byte(c.word(3))}
+	}
+	return nil
+}
+
+// control runs a command that is no input.
+func (h *harness) control(c *command) {
+	switch c.name {
+	case "config":
+		h.cfg.Window = int(c.number("window", 0))
+		h.cfg.Capacity = int(c.number("capacity", 0))
+		h.cfg.MaxResends = int(c.number("resends", 0))
+		h.log = newModelLog()
+		h.boot()
+	case "advance":
+		h.advance(c.span(c.word(0)))
+	case "wall":
+		h.now.Wall += c.span(c.word(0)).Milliseconds()
+	case "restart":
+		h.boot()
+	case "show":
+		h.show()
+	case "timeline":
+		n, err := strconv.ParseUint(c.word(0), 10, 64)
+		if err != nil {
+			c.t.Fatalf("%q: %v", c.line, err)
+		}
+		h.history(n)
+	default:
+		c.t.Fatalf("unknown command %q", c.line)
+	}
+}
+
+func (h *harness) submit(c *command) *engine.Submit {
+	s := engine.Spec{TaskID: c.text("id", ""), Intent: c.text("intent", wire.IntentGPIOWrite), Nodes: c.list("node")}
+	slices.Sort(s.Nodes)
+	for k, v := range c.pairs("label") {
+		s.Label = engine.Selector{Key: k, Value: v}
+	}
+	for n := range c.number("nodes", 0) {
+		s.Nodes = append(s.Nodes, fmt.Sprintf("dead-%04d", n))
+	}
+	if v := c.text("ttl", ""); v != "" {
+		s.TTLMs = c.span(v).Milliseconds()
+	}
+	if v := c.text("timeout", ""); v != "" {
+		s.TimeoutMs = uint32(c.span(v).Milliseconds())
+	}
+	if p := c.list("retry"); p != nil {
+		n, err := strconv.Atoi(p[0])
+		if err != nil || len(p) != 3 {
+			c.t.Fatalf("%q: retry is N,initial,max", c.line)
+		}
+		s.Retry = &engine.Retry{Max: uint8(n), InitialMs: uint32(c.span(p[1]).Milliseconds()), MaxMs: uint32(c.span(p[2]).Milliseconds())}
+	}
+	p, err := wire.ParsePriority(c.text("prio", ""))
+	if err != nil {
+		c.t.Fatalf("%q: %v", c.line, err)
+	}
+	s.Priority = p
+	if v := c.text("pin", ""); v != "" {
+		if s.Args, err = wire.EncodeMap(map[string]any{"pin": v}, wire.MaxArgsBytes); err != nil {
+			c.t.Fatalf("%q: %v", c.line, err)
+		}
+	}
+	in := &engine.Submit{Spec: s, Source: engine.Source{Via: "http", Actor: c.text("by", "ops")}, Path: engine.PathHTTP, Dup: c.has("dup"), Reply: "caller"}
+	if client := c.text("client", ""); client != "" {
+		in.Path, in.Source.Via = engine.PathMQTT, "mqtt"
+		sum, err := s.Sum()
+		if err != nil {
+			c.t.Fatalf("%q: %v", c.line, err)
+		}
+		in.Mark = &engine.Mark{Client: client, PacketID: uint16(c.number("packet", 1)), Sum: sum}
+	}
+	return in
+}
+
+func (h *harness) agentOf(c *command) *agentState {
+	a := h.agent[c.word(0)]
+	if a == nil {
+		a = &agentState{next: 1, incarnation: 1}
+		h.agent[c.word(0)] = a
+	}
+	return a
+}
+
+func (h *harness) hello(c *command) *wire.Hello {
+	a := h.agentOf(c)
+	a.session = c.number("session", a.session+1)
+	if inc := c.number("incarnation", a.incarnation); inc != a.incarnation {
+		a.incarnation, a.next = inc, 1
+	}
+	a.next = c.number("next", a.next)
+	return &wire.Hello{Session: a.session, Incarnation: a.incarnation, Short: c.text("short", wire.Short(c.word(0))),
+		Labels: c.pairs("labels"), Intents: c.list("intents"), First: c.number("first", a.next), Next: a.next}
+}
+
+// tokenOf is the token that the command names by number, else the current one
+// of the instruction in the log.
+func (h *harness) tokenOf(c *command) wire.Token {
+	seq := c.number("seq", 0)
+	n := c.number("token", h.log.insts[seq].Token.Seq)
+	for t := range h.log.tokens {
+		if t.Seq == n {
+			return t
+		}
+	}
+	return wire.Token{Shard: 9, Seq: n, Rand: 1}
+}
+
+func (c *command) time(k string) int64 {
+	v, ok := c.args[k]
+	if !ok {
+		return 0
+	}
+	return scriptStart + c.span(v).Milliseconds()
+}
+
+func (h *harness) event(c *command) *wire.Event {
+	a := h.agentOf(c)
+	m := &wire.Event{Number: c.number("no", a.next), Seq: c.number("seq", 0), Token: h.tokenOf(c),
+		Attempt:    uint8(c.number("attempt", uint64(max(1, h.log.insts[c.number("seq", 0)].Attempt)))),
+		ReceivedAt: c.time("received"), StartedAt: c.time("started"), FinishedAt: c.time("finished"),
+		Percent: uint8(c.number("percent", 0)), Detail: c.text("detail", "")}
+	a.next = max(a.next, m.Number+1)
+	for p := wire.PhaseReceived; p <= wire.PhaseProcessed; p++ {
+		if p.String() == c.word(1) {
+			m.Phase = p
+		}
+	}
+	if m.Phase == wire.PhaseProcessed {
+		m.Code = c.code(c.words[2:])
+	}
+	if p := c.pairs("payload"); len(p) > 0 {
+		v := map[string]any{}
+		for k, x := range p {
+			v[k] = x
+		}
+		raw, err := wire.EncodeMap(v, wire.MaxPayloadBytes)
+		if err != nil {
+			c.t.Fatalf("%q: %v", c.line, err)
+		}
+		m.Payload = raw
+	}
+	if err := m.Validate(); err != nil {
+		c.t.Fatalf("%q: %v", c.line, err)
+	}
+	return m
+}
+
+func (h *harness) compact(c *command) *engine.Compact {
+	seq := c.number("seq", 0)
+	return &engine.Compact{Short: c.text("short", wire.Short(c.word(0))), Ack: wire.CompactAck{Seq: seq,
+		Attempt: uint8(c.number("attempt", uint64(h.log.insts[seq].Attempt))), Code: c.code(c.words[1:])}}
+}
+
+func (h *harness) report(c *command) *wire.Report {
+	s := wire.State{Seq: c.number("seq", 0), Token: h.tokenOf(c)}
+	s.Status = wire.Status(1 + slices.Index([]string{"never", "queued", "running", "done"}, c.word(1)))
+	s.Code = c.code(c.words[2:])
+	return &wire.Report{States: []wire.State{s}}
+}

@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+)
+
+// Sizes is what the engine holds in memory.
+type Sizes struct {
+	Tasks, Instructions, Nodes, Queued, Flying, Timers, Open int
+}
+
+// Sizes counts what is in memory, node by node and timer by timer.
+func (e *Engine) Sizes() Sizes {
+	s := Sizes{Tasks: len(e.tasks), Instructions: len(e.insts), Nodes: len(e.nodes), Timers: e.timers.Len(), Open: e.open}
+	for _, n := range e.nodes {
+		s.Queued += len(n.queue)
+		s.Flying += n.flying
+	}
+	return s
+}
+
+// Check recounts everything that the engine counts as it goes, and demands that
+// every unfinished instruction waits for something. It is called after Ready.
+func (e *Engine) Check() error {
+	open, held := 0, map[*node]int{}
+	flying, unsettled := map[*node]int{}, map[*node]int{}
+	for id, t := range e.tasks {
+		if t.ID != id || !t.open || t.touched || t.changed || len(t.insts) != int(t.Count) {
+			return fmt.Errorf("task %s: kept as %s, open %v, touched %v, changed %v, %d of %d instructions", t.ID, id, t.open, t.touched, t.changed, len(t.insts), t.Count)
+		}
+		for _, i := range t.insts {
+			if e.insts[i.Seq] != i {
+				return fmt.Errorf("instruction %d of task %s is not indexed", i.Seq, id)
+			}
+			if e.nodes[i.Node] != i.node {
+				return fmt.Errorf("instruction %d belongs to a copy of node %s", i.Seq, i.Node)
+			}
+			if err := e.checkInst(i); err != nil {
+				return fmt.Errorf("instruction %d (%v): %w", i.Seq, i.State, err)
+			}
+			held[i.node]++
+			if i.flying {
+				flying[i.node]++
+			}
+			if !i.State.Settled() {
+				open++
+				unsettled[i.node]++
+			}
+		}
+	}
+	if open != e.open {
+		return fmt.Errorf("open is %d, a recount says %d", e.open, open)
+	}
+	for id, n := range e.nodes {
+		if n.flying != flying[n] || len(n.open) != unsettled[n] || n.held != held[n] {
+			return fmt.Errorf("node %s: flying %d, open %d, held %d; a recount says %d, %d, %d", id, n.flying, len(n.open), n.held, flying[n], unsettled[n], held[n])
+		}
+		if !n.known && n.held == 0 {
+			return fmt.Errorf("node %s has never connected and nothing names it: it should be gone", id)
+		}
+		if err := e.checkNodeMemory(n); err != nil {
+			return fmt.Errorf("node %s: %w", id, err)
+		}
+	}
+	return e.checkTimers()
+}
+
+func (e *Engine) checkInst(i *inst) error {
+	if i.dirty || len(i.entries) != 0 || i.settled != i.State.Settled() {
+		return fmt.Errorf("dirty %v, %d entries, counted as settled %v", i.dirty, len(i.entries), i.settled)
+	}
+	if i.State.Settled() {
+		if i.queued() || i.flying || i.timer.set() || i.sendAt|i.waitAt|i.execAt|i.cancelAt != 0 {
+			return fmt.Errorf("it is settled and still waits")
+		}
+		return nil
+	}
+	for _, at := range []time.Duration{i.sendAt, i.waitAt, i.execAt, i.cancelAt} {
+		if at != 0 && (!i.timer.set() || i.timer.at > at) {
+			return fmt.Errorf("it waits for %v, its timer is set to %v (%v)", at, i.timer.at, i.timer.set())
+		}
+	}
+	if i.flying && (i.ReceivedAt != 0 || i.sendAt == 0) {
+		return fmt.Errorf("flying, but confirmed at %d or never sent again (%v)", i.ReceivedAt, i.sendAt)
+	}
+	if i.queued() && i.ReceivedAt != 0 && !i.waiting() {
+		return fmt.Errorf("queued although the node has it")
+	}
+	if i.node.online && !i.queued() && !i.timer.set() {
+		return fmt.Errorf("its node is online and nothing will ever move it")
+	}
+	return nil
+}
+
+func (e *Engine) checkNodeMemory(n *node) error {
+	for k, i := range n.queue {
+		if i.place != k+1 || i.node != n || i.State.Settled() {
+			return fmt.Errorf("queue holds instruction %d (%v) at %d, which believes to be at %d", i.Seq, i.State, k, i.place-1)
+		}
+	}
+	if n.carrier != nil || n.owed || n.pumped || n.changed || n.renewed || n.moved {
+		return fmt.Errorf("something was left for the next round")
+	}
+	if n.online && !n.timer.set() {
+		return fmt.Errorf("online and nobody watches its silence")
+	}
+	if n.online && n.flying < e.cfg.Window && len(n.queue) > 0 {
+		return fmt.Errorf("online with %d queued and %d flying: nothing holds them back", len(n.queue), n.flying)
+	}
+	return nil
+}
+
+func (e *Engine) checkTimers() error {
+	for k, t := range e.timers.list {
+		if t.at < e.timers.next() || t.at == 0 {
+			return fmt.Errorf("a timer is set to %v, before the first, %v", t.at, e.timers.next())
+		}
+		if t.place != k+1 {
+			return fmt.Errorf("timer at %d believes to be at %d", k, t.place-1)
+		}
+		if t.i != nil && e.insts[t.i.Seq] != t.i {
+			return fmt.Errorf("a timer keeps the finished instruction %d", t.i.Seq)
+		}
+		if t.n != nil && e.nodes[t.n.ID] != t.n {
+			return fmt.Errorf("a timer keeps the forgotten node %s", t.n.ID)
+		}
+	}
+	return nil
+}

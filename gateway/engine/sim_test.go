@@ -1,0 +1,83 @@
+package engine_test
+
+import (
+	"flag"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+var (
+	seedCount = flag.Int("seeds", 0, "simulate this many seeds instead of the usual number")
+	seedFirst = flag.Uint64("seed", 1, "the first seed")
+)
+
+// TestSimulatedSites plays many short lives of a site, each from its seed, twice:
+// no rule may break, and both runs must be the same to the last message. To look
+// into one: go test ./gateway/engine -run SimulatedSites -seed N -seeds 1
+func TestSimulatedSites(t *testing.T) {
+	n := 300
+	if raceDetector {
+		n = 20 // one goroutine: there is nothing to race
+	}
+	if testing.Short() {
+		n = 10
+	}
+	if *seedCount > 0 {
+		n = *seedCount
+	}
+	var mu sync.Mutex
+	var rounds int
+	inParallel(n, func(k int) {
+		seed := *seedFirst + uint64(k)
+		w := newWorld(seed, plantNone)
+		if err := w.run(); err != nil {
+			t.Errorf("seed %d: %v\nthe last lines of its trace:\n%s", seed, err, strings.Join(w.tail, "\n"))
+			return
+		}
+		again := newWorld(seed, plantNone)
+		if err := again.run(); err != nil || again.hash != w.hash {
+			t.Errorf("seed %d: the second run differs from the first (%x, %x, %v)", seed, w.hash, again.hash, err)
+		}
+		mu.Lock()
+		rounds += w.rounds
+		mu.Unlock()
+	})
+	t.Logf("%d seeds, %d rounds", n, rounds)
+}
+
+// TestPlantedFaultsAreCaught shows that the rules bite: each fault, planted
+// between the engine and its site, breaks one within a bounded number of seeds.
+func TestPlantedFaultsAreCaught(t *testing.T) {
+	const most = 200
+	for p := plantNone + 1; p < plantCount; p++ {
+		t.Run(p.String(), func(t *testing.T) {
+			for seed := uint64(1); seed <= most; seed++ {
+				if err := newWorld(seed, p).run(); err != nil {
+					t.Logf("seed %d: %.300s", seed, err)
+					return
+				}
+			}
+			t.Errorf("%d seeds did not catch it", most)
+		})
+	}
+}
+
+// inParallel calls do for 0 to n-1 on as many goroutines as there are cores.
+func inParallel(n int, do func(k int)) {
+	var wg sync.WaitGroup
+	work := make(chan int)
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for k := range work {
+				do(k)
+			}
+		})
+	}
+	for k := range n {
+		work <- k
+	}
+	close(work)
+	wg.Wait()
+}

@@ -1,0 +1,212 @@
+package engine_test
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/apollo-11/apollo11/gateway/engine"
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// oracle knows what really happened at the pins, and holds the gateway's words
+// against it.
+type oracle struct {
+	w        *world
+	sent     []*publish // by number, from 1
+	taken    map[int]*publish
+	runs     map[wire.Token]*run
+	bySeq    map[uint64][]*run
+	reported map[wire.Token]wire.Code // ends that an agent has in its journal
+}
+
+// run is one execution.
+type run struct {
+	token wire.Token
+	code  wire.Code // CodeNone while it runs
+	lost  bool      // its journal was wiped while it ran
+}
+
+func newOracle(w *world) *oracle {
+	return &oracle{w: w, taken: map[int]*publish{}, runs: map[wire.Token]*run{}, bySeq: map[uint64][]*run{}, reported: map[wire.Token]wire.Code{}}
+}
+
+// submission gives a task its number, which its arguments carry.
+func (o *oracle) submission(p *publish) {
+	o.sent = append(o.sent, p)
+	p.number = len(o.sent)
+}
+
+// order finds what a client asked for, by the number in the arguments.
+func (o *oracle) order(args wire.RawMap) *publish {
+	m, err := wire.DecodeMap(args)
+	if n, ok := m["n"].(uint64); ok && err == nil && n >= 1 && n <= uint64(len(o.sent)) {
+		return o.sent[n-1]
+	}
+	o.w.fail("an agent was given arguments that nobody sent: %v, %v", m, err)
+	return nil
+}
+
+// accepted notes an acknowledged submission: it must be on disk.
+func (o *oracle) accepted(p *publish) {
+	o.taken[p.number] = p
+	d := o.w.gateway.durable
+	if _, ok := d.ids[p.taskID]; !ok {
+		o.w.fail("submission %d is acknowledged as task %s, which is not on disk", p.number, p.taskID)
+	}
+}
+
+// harmless reports whether an attempt that ended with the code may be followed
+// by another one although the intent must not be executed twice.
+func harmless(c wire.Code) bool { return c.Class() == wire.ClassRetryable }
+
+// started holds an execution against everything before it.
+func (o *oracle) started(a *simAgent, t *attempt) {
+	i, ok := o.w.gateway.durable.insts[t.ref.Seq]
+	if o.runs[t.ref.Token] != nil {
+		o.w.fail("token %v of instruction %d is executed twice", t.ref.Token, t.ref.Seq)
+	}
+	if !ok {
+		o.w.fail("instruction %d is executed and not on disk", t.ref.Seq)
+		return
+	}
+	if i.NotAfter != 0 && o.w.wall() >= i.NotAfter {
+		o.w.fail("instruction %d is started %d ms after its limit", i.Seq, o.w.wall()-i.NotAfter)
+	}
+	if i.Node != a.id {
+		o.w.fail("instruction %d of %s is executed by %s", i.Seq, i.Node, a.id)
+	}
+	p := o.order(t.msg.Args)
+	for _, r := range o.bySeq[i.Seq] {
+		if p != nil && p.spec.Intent != wire.IntentGPIOWrite && (r.lost || !harmless(r.code)) {
+			o.w.fail("%s of instruction %d is executed again (%v) after an attempt (%v) that ended with %v, lost %v",
+				p.spec.Intent, i.Seq, t.ref.Token, r.token, r.code, r.lost)
+		}
+	}
+	r := &run{token: t.ref.Token}
+	o.runs[r.token] = r
+	o.bySeq[i.Seq] = append(o.bySeq[i.Seq], r)
+}
+
+func (o *oracle) ended(t *attempt) {
+	if r := o.runs[t.ref.Token]; r != nil {
+		r.code = t.code
+	}
+	o.reported[t.ref.Token] = t.code
+}
+
+func (o *oracle) wiped(m map[wire.Token]*attempt) {
+	for token := range m {
+		if r := o.runs[token]; r != nil && r.code == wire.CodeNone {
+			r.lost = true
+		}
+		delete(o.reported, token) // it may never be told now
+	}
+}
+
+// recorded holds what the gateway believes against what happened.
+func (o *oracle) recorded(i *engine.Instruction) {
+	r := o.runs[i.Token]
+	told := wire.CodeNone
+	if r != nil {
+		told = r.code
+	}
+	if c, ok := o.reported[i.Token]; ok {
+		told = c
+	}
+	if i.Code != wire.CodeNone && i.Code != told && (r == nil || !r.lost) && told != wire.CodeNone {
+		o.w.fail("instruction %d is recorded as %v, its attempt %v ended with %v", i.Seq, i.Code, i.Token, told)
+	}
+	switch i.State {
+	case engine.StateSucceeded:
+		if r == nil || r.code != wire.CodeOK {
+			o.w.fail("instruction %d is SUCCEEDED, and its attempt %v was never executed with success: %+v", i.Seq, i.Token, r)
+		}
+	case engine.StateFailed:
+		if k := i.Code.Class(); k != wire.ClassRetryable && k != wire.ClassPermanent && k != wire.ClassRefused {
+			o.w.fail("instruction %d is FAILED with the code %v", i.Seq, i.Code)
+		}
+	case engine.StateCancelled:
+		if i.CancelBy == "" && i.Code == wire.CodeCancelled {
+			o.w.fail("instruction %d is CANCELLED, and nobody asked", i.Seq)
+		}
+	}
+}
+
+// delivered holds the effects of a batch against the disk as it is at this
+// moment: they may speak of nothing else.
+func (o *oracle) delivered(f *engine.Effects) {
+	d := o.w.gateway.durable
+	for _, s := range f.Sends {
+		switch m := s.Msg.(type) {
+		case *wire.Instruction:
+			i := d.insts[m.Seq]
+			if i.Token != m.Token || i.Attempt != m.Attempt || i.NotAfter != m.NotAfter || i.Node != s.Node || d.tokens[m.Token] != m.Seq {
+				o.w.fail("instruction %d is sent with token %v, attempt %d, limit %d to %s; the disk says %+v", m.Seq, m.Token, m.Attempt, m.NotAfter, s.Node, i)
+			}
+		case *wire.Cancel:
+			if d.tokens[m.Token] != m.Seq {
+				o.w.fail("the cancel of instruction %d has the token %v, which is not on disk", m.Seq, m.Token)
+			}
+		case *wire.Query:
+			for _, r := range m.Refs {
+				if d.tokens[r.Token] != r.Seq {
+					o.w.fail("the query of instruction %d has the token %v, which is not on disk", r.Seq, r.Token)
+				}
+			}
+		case *wire.Welcome:
+			o.through(s.Node, m.Through)
+		case *wire.EventAck:
+			o.through(s.Node, m.Through)
+		}
+	}
+	for _, s := range f.Statuses {
+		for _, i := range s.Instructions {
+			if have := d.insts[i.Seq]; have.Version != i.Version || have.State != i.State {
+				o.w.fail("the status of instruction %d says v%d %v, the disk v%d %v", i.Seq, i.Version, i.State, have.Version, have.State)
+			}
+		}
+	}
+}
+
+func (o *oracle) through(node string, n uint64) {
+	if have := o.w.gateway.durable.cursors[node].Last; n > have {
+		o.w.fail("%s is told that its events up to %d are on disk, they are up to %d", node, n, have)
+	}
+}
+
+// final is asked when everything has settled.
+func (o *oracle) final() {
+	d := o.w.gateway.durable
+	count := map[int]int{}
+	for _, t := range d.tasks {
+		if p := o.order(t.Spec.Args); p != nil {
+			count[p.number]++
+		}
+	}
+	for n, p := range o.taken {
+		if count[n] != 1 {
+			o.w.fail("submission %d was acknowledged as task %s; the log holds it %d times", n, p.taskID, count[n])
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(count)) {
+		if count[n] > 1 {
+			o.w.fail("submission %d became %d tasks", n, count[n])
+		}
+	}
+	for _, seq := range slices.Sorted(maps.Keys(d.insts)) {
+		i := d.insts[seq]
+		if !i.State.Settled() || d.open[d.ids[i.Task]] {
+			o.w.fail("instruction %d ended as %v, its task open %v", seq, i.State, d.open[d.ids[i.Task]])
+		}
+		if c, ok := o.reported[i.Token]; ok && i.Code != c && i.Attempt != 0 {
+			o.w.fail("instruction %d ended as %v with the code %v, its agent has reported %v", seq, i.State, i.Code, c)
+		}
+		if o.w.gateway.log.lines[seq][len(o.w.gateway.log.lines[seq])-1].To != i.State {
+			o.w.fail("the timeline of instruction %d does not end with its state", seq)
+		}
+	}
+	s := o.w.gateway.eng.Sizes()
+	if s.Tasks != 0 || s.Instructions != 0 || s.Queued != 0 || s.Flying != 0 || s.Open != 0 || s.Timers > s.Nodes {
+		o.w.fail("memory is not empty: %+v", s)
+	}
+}
