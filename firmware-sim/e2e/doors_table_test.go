@@ -20,7 +20,6 @@ type bad struct {
 	line, column int
 	at           string
 	status       int  // HTTP, 0 for 400
-	jsonOnly     bool // as a file it would be YAML, with another fault
 }
 
 // writeDoc is a gpio.write with one more thing in it.
