@@ -100,7 +100,7 @@ func (d *door) task(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		d.unread(w, r, err)
 	case !found:
-		d.missing(w, r, "task "+id, "see the list of tasks at /v1/tasks; finished ones are kept for the retention time")
+		d.missing(w, r, "task "+id, "see the list of tasks at /v1/tasks")
 	default:
 		send(w, http.StatusOK, scada.NewTaskView(d.o.Site, t.Task, t.Instructions, true))
 	}
