@@ -163,9 +163,7 @@ func plain(r engine.Ready) []any {
 		}
 		list = append(list, w)
 	}
-	for _, x := range []any{r.Records.Tasks, r.Records.Nodes, r.Records.Cursors, r.Records.DeadLetters, r.Effects.Replies, r.Effects.Statuses} {
-		list = append(list, x)
-	}
+	list = append(list, r.Records.Tasks, r.Records.Nodes, r.Records.Cursors, r.Records.DeadLetters, r.Effects.Replies, r.Effects.Statuses)
 	for _, s := range r.Effects.Sends {
 		list = append(list, s.Node, s.Msg)
 	}
