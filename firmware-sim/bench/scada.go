@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
@@ -19,7 +18,6 @@ const wait = 30 * time.Second
 type scada struct {
 	client  mqtt.Client
 	settled chan struct{} // one for each task that has ended
-	lost    atomic.Uint64
 }
 
 func dialScada(addr string, watch bool) (*scada, error) {
