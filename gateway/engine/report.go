@@ -118,6 +118,8 @@ func (e *Engine) compact(now Now, in *Compact) {
 		r.phase, r.code = wire.PhaseReceived, wire.CodeNone
 	case in.Ack.Code == wire.CodeStarted:
 		r.phase, r.code = wire.PhaseStarted, wire.CodeNone
+	case in.Ack.Code.Class() == wire.ClassProgress:
+		return // never: the answer to a question that is not asked on this path
 	default:
 		r.phase = wire.PhaseProcessed
 	}

@@ -4,8 +4,6 @@ import (
 	"container/heap"
 	"fmt"
 	"time"
-
-	"github.com/apollo-11/apollo11/wire"
 )
 
 // A timer belongs to an instruction, to a node or to the engine and is part of it. It stands in
@@ -179,7 +177,7 @@ func (e *Engine) expire(now Now, i *inst) bool {
 	switch {
 	case i.Attempt == 0:
 		e.giveUp(now, i, ReasonExpired, "its time limit passed before it could be sent; it was not executed")
-	case i.waiting() && i.Code.Class() == wire.ClassRetryable:
+	case i.waiting() && i.knownUndone():
 		e.giveUp(now, i, ReasonExpired, fmt.Sprintf("its time limit passed before another attempt could be sent; the last one ended with %s", i.Code))
 	case i.waiting():
 		e.giveUp(now, i, ReasonUnconfirmed, "its time limit passed before another attempt could be sent; what the last one did is not known")

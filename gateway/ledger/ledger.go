@@ -155,10 +155,10 @@ func (l *Ledger) Load(first uint64) (engine.TaskState, bool, error) {
 		return s, false, err
 	}
 	lo, hi := numKey(nil, tabInstruction, first), numKey(nil, tabInstruction, first+uint64(s.Task.Count))
-	err = l.store.Scan(lo, hi, false, func(_, v []byte) (bool, error) {
+	err = l.store.Scan(lo, hi, false, func(k, v []byte) (bool, error) {
 		var i engine.Instruction
 		if err := wire.DecodeRecord(v, &i); err != nil {
-			return false, fmt.Errorf("instruction of task %s cannot be read: %w", s.Task.ID, err)
+			return false, fmt.Errorf("record %x, an instruction of task %s, cannot be read: %w", k, s.Task.ID, err)
 		}
 		s.Instructions = append(s.Instructions, i)
 		return true, nil

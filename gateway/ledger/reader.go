@@ -78,10 +78,10 @@ func (r *Reader) Timeline(ctx context.Context, seq uint64) (engine.Instruction, 
 	}
 	var entries []engine.Entry
 	lo := numKey(nil, tabTimeline, seq)
-	err = r.l.store.Scan(lo, storage.PrefixEnd(lo), false, func(_, v []byte) (bool, error) {
+	err = r.l.store.Scan(lo, storage.PrefixEnd(lo), false, func(k, v []byte) (bool, error) {
 		var part []engine.Entry
 		if err := wire.DecodeRecord(v, &part); err != nil {
-			return false, fmt.Errorf("timeline of instruction %d cannot be read: %w", seq, err)
+			return false, fmt.Errorf("record %x, of the timeline of instruction %d, cannot be read: %w", k, seq, err)
 		}
 		entries = append(entries, part...)
 		return true, nil
@@ -96,10 +96,10 @@ func (r *Reader) Timeline(ctx context.Context, seq uint64) (engine.Instruction, 
 func (r *Reader) DeadLetters(ctx context.Context, after uint64, limit int) ([]engine.DeadLetter, error) {
 	limit = min(max(limit, 1), MaxPage)
 	var list []engine.DeadLetter
-	err := r.l.store.Scan(numKey(nil, tabDead, after+1), storage.PrefixEnd([]byte{tabDead}), false, func(_, v []byte) (bool, error) {
+	err := r.l.store.Scan(numKey(nil, tabDead, after+1), storage.PrefixEnd([]byte{tabDead}), false, func(k, v []byte) (bool, error) {
 		var d engine.DeadLetter
 		if err := wire.DecodeRecord(v, &d); err != nil {
-			return false, fmt.Errorf("dead letter cannot be read: %w", err)
+			return false, fmt.Errorf("record %x, a dead letter, cannot be read: %w", k, err)
 		}
 		list = append(list, d)
 		return len(list) < limit, nil

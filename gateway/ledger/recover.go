@@ -64,10 +64,10 @@ func (l *Ledger) byOperators(now engine.Now, e *engine.Engine) error {
 
 func (l *Ledger) nodes(e *engine.Engine) error {
 	lo := []byte{tabNode}
-	return l.store.Scan(lo, storage.PrefixEnd(lo), false, func(_, v []byte) (bool, error) {
+	return l.store.Scan(lo, storage.PrefixEnd(lo), false, func(k, v []byte) (bool, error) {
 		var n engine.Node
 		if err := wire.DecodeRecord(v, &n); err != nil {
-			return false, fmt.Errorf("node record cannot be read: %w", err)
+			return false, fmt.Errorf("record %x, a node, cannot be read: %w", k, err)
 		}
 		var c engine.Cursor
 		if _, err := l.get(textKey(nil, tabCursor, n.ID), &c); err != nil {
