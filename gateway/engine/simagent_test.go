@@ -127,9 +127,6 @@ func (a *simAgent) later(d time.Duration, do func()) {
 
 // receive takes in a message of the gateway.
 func (a *simAgent) receive(m wire.Message) {
-	if _, ok := m.(*wire.Welcome); !ok && !a.welcomed {
-		return // it was sent to whoever was connected before, perhaps with another memory
-	}
 	switch m := m.(type) {
 	case *wire.Welcome:
 		if m.Session == a.session && m.Refused == "" {
