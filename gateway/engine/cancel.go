@@ -33,8 +33,19 @@ func (e *Engine) cancel(now Now, in *Cancel) {
 		return
 	}
 	out := &Cancelled{TaskID: id}
+	subject := id
+	if in.TaskID == "" {
+		subject = list[0].Key(e.cfg.Site)
+	}
+	e.audit(now, Audit{Actor: in.Actor, Path: in.Path, Action: ActionCancel, Subject: subject, Note: in.Reason})
 	for _, i := range list {
 		switch {
+		case in.Seq != 0 && i.Operator && Allowed(i.State, StateRetrying):
+			// Out of the operator queue, by the only way that the table knows.
+			e.move(now, i, StateRetrying, Entry{What: WhatRetrying, Implied: true, Actor: in.Actor, Path: in.Path})
+			i.Operator = false
+			e.cancelled(now, i, in)
+			out.Done++
 		case i.State.Settled():
 			out.Final++
 		case i.waiting() && !i.knownUndone():
