@@ -80,7 +80,7 @@ func TestOperationsSaysWhatTheCodeDoes(t *testing.T) {
 		want  []string
 	}{
 		{"`/metrics` is for Prometheus", inSource(t, "gateway/*.go", `"(apollo_[a-z_]+)"`)},
-		{"**Alarms**", inSource(t, "gateway/engine/*.go", `(?:e\.(?:alarm|incident|condition)\(now, |alarm[A-Z][a-z]+ += )"([a-z_]+)"`)},
+		{"**Alarms**", inSource(t, "gateway/engine/*.go", `(?:e\.(?:alarm|incident|condition)\(now, |alarm[A-Z][A-Za-z]+ += )"([a-z_]+)"`)},
 		{"**Reasons**", inSource(t, "gateway/engine/*.go", `\tReason[A-Z][a-z]+ += "([a-z_]+)"`)},
 		{"**Result codes**", codes},
 		{"**Exit codes**", []string{"apollo", "apollo-agent", "apollo-gateway"}},
