@@ -88,11 +88,12 @@ func after(d time.Duration) {
 }
 
 func TestConnectsSubscribesSendsAndTakesLeave(t *testing.T) {
-	b := &broker{greet: [][]byte{[]byte("a"), []byte("b")}}
+	b := &broker{down: true, greet: [][]byte{[]byte("a"), []byte("b")}}
 	run(t, b, func(p *peer) {
 		if p.Send([]byte("too early")) {
 			t.Error("took a message without a connection")
 		}
+		b.set(func() { b.down = false })
 		after(time.Second)
 		if p.ups() != 1 || strings.Join(p.got, "") != "ab" {
 			t.Errorf("connections %v, received %v", p.sessions, p.got)
