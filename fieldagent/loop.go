@@ -134,6 +134,9 @@ func (l *loop) batch(in executor.Input) executor.Output {
 	var all executor.Output
 	bytes := 0
 	for i := 0; ; {
+		if f, ok := in.(executor.Finished); ok {
+			delete(l.cancels, f.Token)
+		}
 		out := l.core.Step(l.now(), in)
 		for _, r := range out.Records {
 			bytes += len(r)

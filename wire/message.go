@@ -171,8 +171,10 @@ type Running struct {
 
 // Heartbeat says that an agent is alive and what it does.
 type Heartbeat struct {
-	K        Kind      `cbor:"0,keyasint"`
-	Session  uint64    `cbor:"1,keyasint"`
+	K       Kind   `cbor:"0,keyasint"`
+	Session uint64 `cbor:"1,keyasint"`
+	// Clock is the agent's Unix time in ms as it is; that of the gateway, as far as
+	// it is known, if the agent's is not set.
 	Clock    int64     `cbor:"2,keyasint"`
 	UptimeMs int64     `cbor:"3,keyasint"`
 	Running  []Running `cbor:"4,keyasint,omitempty"`

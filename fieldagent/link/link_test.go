@@ -113,6 +113,43 @@ func TestConnectsSubscribesSendsAndTakesLeave(t *testing.T) {
 	}
 }
 
+// C1, C6: the last words are sent, in order and before the leave, in under a second.
+func TestC1_C6_WhatIsQueuedGoesBeforeTheLeave(t *testing.T) {
+	b := &broker{}
+	const n = 200
+	var stopped time.Time
+	synctest.Test(t, func(t *testing.T) {
+		b.hold = make(chan struct{})
+		p := newPeer(t, b)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); p.Run(ctx) }()
+		after(time.Second)
+		for i := range n {
+			if !p.Send([]byte{byte(i)}) {
+				t.Errorf("message %d was not taken", i)
+			}
+		}
+		stopped = time.Now()
+		cancel()
+		<-done
+		if d := time.Since(stopped); d >= time.Second {
+			t.Errorf("took %v", d)
+		}
+		close(b.hold)
+		b.cut()
+		b.wg.Wait()
+	})
+	if len(b.published) != n || b.goodbyes != 1 {
+		t.Fatalf("%d messages, %d goodbyes", len(b.published), b.goodbyes)
+	}
+	for i, m := range b.published {
+		if m[0] != byte(i) {
+			t.Fatalf("message %d is number %d", i, m[0])
+		}
+	}
+}
+
 func TestTriesForEverWithGrowingPauses(t *testing.T) {
 	b := &broker{down: true}
 	run(t, b, func(p *peer) {
