@@ -2,14 +2,12 @@ package fieldagent
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/executor"
-	"github.com/apollo-11/apollo11/fieldagent/journal"
+	"github.com/apollo-11/apollo11/fieldagent/round"
 	"github.com/apollo-11/apollo11/wire"
 )
 
@@ -18,25 +16,9 @@ const (
 	// inputQueue is how many inputs wait for the loop. A gateway has at most a
 	// few dozen messages under way to one node; more is dropped and sent again.
 	inputQueue = 1024
-	// batchInputs and batchBytes bound what is decided before one sync.
-	batchInputs = 256
-	batchBytes  = 64 << 10
-	// The journal is rewritten when it is larger than both.
-	rewriteBytes  = 4 << 20
-	rewriteFactor = 4
-	// rewriteRetry is how much the journal grows before a rewrite that found no
-	// room is tried again.
-	rewriteRetry = 1 << 20
 	// workLimit bounds the wait for aborted work when the loop ends.
 	workLimit = time.Second
 )
-
-// recorder is the part of the journal that the loop needs.
-type recorder interface {
-	Append(records ...[]byte) error
-	Rewrite(records [][]byte) error
-	Size() int64
-}
 
 // Intents is what the board can do.
 type Intents interface {
@@ -50,7 +32,7 @@ type Intents interface {
 // what follows from them with one sync, and only then acts.
 type loop struct {
 	core    *executor.Core
-	journal recorder
+	journal round.Recorder
 	intents Intents
 	// The two paths. They never block and may lose what they are given.
 	primary    func([]byte) bool
@@ -61,15 +43,16 @@ type loop struct {
 	inputs chan executor.Input
 	closed chan struct{} // the loop takes no more inputs
 
-	works     sync.WaitGroup
-	cancels   map[wire.Token]context.CancelFunc
-	rewriteAt int64
+	works   sync.WaitGroup
+	cancels map[wire.Token]context.CancelFunc
+
+	rewriteAt int64 // size at which the journal is rewritten, 0 for the usual one
 }
 
 func newLoop() *loop {
 	return &loop{
 		inputs: make(chan executor.Input, inputQueue), closed: make(chan struct{}),
-		cancels: map[wire.Token]context.CancelFunc{}, rewriteAt: rewriteBytes,
+		cancels: map[wire.Token]context.CancelFunc{},
 	}
 }
 
@@ -101,8 +84,9 @@ func (l *loop) run(ctx context.Context, first executor.Output) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	out := first
+	performer := round.New(l.core, l.journal, worker{l, base}, l.rewriteAt)
 	for {
-		if err := l.perform(base, out); err != nil {
+		if err := performer.Perform(out); err != nil {
 			return err
 		}
 		if out.Stopped {
@@ -112,6 +96,7 @@ func (l *loop) run(ctx context.Context, first executor.Output) error {
 		var in executor.Input
 		select {
 		case in = <-l.inputs:
+			l.saw(in)
 		case <-timer.C:
 			in = executor.Tick{}
 		case <-stop:
@@ -131,119 +116,57 @@ func (l *loop) until(deadline time.Duration) time.Duration {
 
 // batch steps the core for in and for everything that waits behind it.
 func (l *loop) batch(in executor.Input) executor.Output {
-	var all executor.Output
-	bytes := 0
-	for i := 0; ; {
-		if f, ok := in.(executor.Finished); ok {
-			delete(l.cancels, f.Token)
-		}
-		out := l.core.Step(l.now(), in)
-		for _, r := range out.Records {
-			bytes += len(r)
-		}
-		join(&all, out)
-		if i++; i >= batchInputs || bytes >= batchBytes || out.Stopped || out.Fatal != "" {
-			return all
-		}
+	return round.Collect(l.core, l.now, in, func() (executor.Input, bool) {
 		select {
-		case in = <-l.inputs:
+		case in := <-l.inputs:
+			l.saw(in)
+			return in, true
 		default:
-			return all
+			return nil, false
 		}
+	})
+}
+
+// saw forgets how to stop work that has ended.
+func (l *loop) saw(in executor.Input) {
+	if f, ok := in.(executor.Finished); ok {
+		delete(l.cancels, f.Token)
 	}
 }
 
-// join adds a later output to all. Each kind keeps its order, and the kinds keep
-// theirs.
-func join(all *executor.Output, out executor.Output) {
-	all.Records = append(all.Records, out.Records...)
-	all.Start = append(all.Start, out.Start...)
-	all.Abort = append(all.Abort, out.Abort...)
-	all.Primary = append(all.Primary, out.Primary...)
-	all.Narrowband = append(all.Narrowband, out.Narrowband...)
-	all.Notes = append(all.Notes, out.Notes...)
-	all.Deadline, all.Stopped, all.Fatal = out.Deadline, out.Stopped, out.Fatal
+// worker carries out what the core decided. base outlives the wish to stop.
+type worker struct {
+	*loop
+	base context.Context
 }
 
-// perform does what the core decided, in the order that the core's package
-// documents: nothing happens before the records are durable.
-func (l *loop) perform(base context.Context, out executor.Output) error {
-	if err := l.keep(out.Records); err != nil {
-		return fmt.Errorf("the agent stops, because it can't write down what it does: %w", err)
+func (k worker) Start(w executor.Work) { k.start(k.base, w) }
+
+func (k worker) Abort(t wire.Token) {
+	if cancel := k.cancels[t]; cancel != nil {
+		cancel()
 	}
-	for _, w := range out.Start {
-		l.start(base, w)
-	}
-	for _, t := range out.Abort {
-		if cancel := l.cancels[t]; cancel != nil {
-			cancel()
-		}
-	}
-	for _, m := range out.Primary {
-		b, err := wire.Encode(m)
-		if err != nil {
-			l.log.Error("message can't be encoded", "err", err)
-			continue
-		}
-		l.primary(b)
-	}
-	for _, a := range out.Narrowband {
-		b, err := a.Encode()
-		if err != nil {
-			l.log.Error("compact ack can't be encoded", "err", err)
-			continue
-		}
-		l.narrowband(b)
-	}
-	for _, n := range out.Notes {
-		l.say(n)
-	}
-	if out.Fatal != "" {
-		return errors.New(out.Fatal)
-	}
-	return nil
 }
 
-// keep makes records durable. The core's state contains them already, so a
-// rewrite is as good as an append.
-func (l *loop) keep(records [][]byte) error {
-	for len(records) > 0 {
-		n, bytes := 0, 0
-		for n < len(records) && bytes+len(records[n])+8 <= journal.MaxBatch {
-			bytes += len(records[n]) + 8
-			n++
-		}
-		err := l.journal.Append(records[:n]...)
-		if errors.Is(err, journal.ErrFull) {
-			return l.journal.Rewrite(l.core.Snapshot())
-		}
-		if err != nil {
-			return err
-		}
-		records = records[n:]
-	}
-	return l.shorten()
-}
-
-// shorten rewrites the journal when most of it is of no use any more.
-func (l *loop) shorten() error {
-	size := l.journal.Size()
-	if size <= l.rewriteAt {
-		return nil
-	}
-	err := l.journal.Rewrite(l.core.Snapshot())
-	if errors.Is(err, journal.ErrDead) {
-		return err
-	}
+func (k worker) Primary(m wire.Message) {
+	b, err := wire.Encode(m)
 	if err != nil {
-		l.rewriteAt = size + rewriteRetry
-		l.log.Warn("journal not shortened", "bytes", size, "err", err)
-		return nil
+		k.log.Error("message can't be encoded", "err", err)
+		return
 	}
-	l.rewriteAt = max(rewriteBytes, rewriteFactor*l.journal.Size())
-	l.log.Debug("journal shortened", "bytes", l.journal.Size(), "from", size)
-	return nil
+	k.primary(b)
 }
+
+func (k worker) Narrowband(a wire.CompactAck) {
+	b, err := a.Encode()
+	if err != nil {
+		k.log.Error("compact ack can't be encoded", "err", err)
+		return
+	}
+	k.narrowband(b)
+}
+
+func (k worker) Note(n executor.Note) { k.say(n) }
 
 // start runs one attempt on a goroutine of its own.
 func (l *loop) start(base context.Context, w executor.Work) {

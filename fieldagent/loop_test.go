@@ -85,6 +85,7 @@ func (b *bench) open(o journal.Options) {
 	l.now = func() executor.Now {
 		return executor.Now{Mono: time.Since(start), Wall: time.Now().UnixMilli(), WallOK: true}
 	}
+	l.rewriteAt = 8 << 10
 	l.primary, l.narrowband = b.primary, func([]byte) bool { return true }
 	core, out, err := executor.New(executor.Config{Hello: wire.Hello{Short: "abcdef"}, Incarnation: 1, Check: b.hands.Check, Workers: b.workers}, records, l.now())
 	if err != nil {
@@ -201,9 +202,6 @@ func TestJournalStaysSmall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, o)
-				if name == "grown" {
-					b.loop.rewriteAt = 8 << 10
-				}
 				var biggest int64
 				for seq := range uint64(1000) {
 					b.deliver(seq%50+1, "quick", 0) // resends, mostly
@@ -211,9 +209,6 @@ func TestJournalStaysSmall(t *testing.T) {
 					b.loop.inputs <- executor.Received{Message: &wire.EventAck{Through: b.last}}
 					synctest.Wait()
 					biggest = max(biggest, b.journal.Size())
-					if name == "grown" {
-						b.loop.rewriteAt = 8 << 10
-					}
 				}
 				if biggest > 20<<10 {
 					t.Errorf("grew to %d bytes", biggest)

@@ -22,6 +22,7 @@ import (
 	"github.com/apollo-11/apollo11/gateway/api"
 	"github.com/apollo-11/apollo11/gateway/engine"
 	"github.com/apollo-11/apollo11/gateway/ledger"
+	"github.com/apollo-11/apollo11/gateway/round"
 	"github.com/apollo-11/apollo11/storage"
 	"github.com/apollo-11/apollo11/wire"
 )
@@ -89,7 +90,7 @@ func (g *Gateway) build(topics wire.Topics) error {
 	g.open.Store(int64(eng.Open()))
 	g.log.Info("log recovered", "data", g.cfg.Data, "unfinished", eng.Open(), "nodes", len(eng.Nodes()),
 		"took", time.Since(g.start).Round(time.Millisecond).String())
-	var lg Log = ledgerLog{g.ledger}
+	lg := round.OnDisk(g.ledger)
 	if g.cfg.Log != nil {
 		lg = g.cfg.Log
 	}
@@ -181,8 +182,8 @@ func (g *Gateway) Close() error {
 }
 
 // deliver lets out the effects of a durable round, on the committer's goroutine.
-func (g *Gateway) deliver(j *job) {
-	e := &j.effects
+func (g *Gateway) deliver(j *round.Job) {
+	e := &j.Effects
 	for _, r := range e.Replies {
 		if f, ok := r.To.(func(engine.Reply)); ok {
 			f(r)
@@ -194,15 +195,15 @@ func (g *Gateway) deliver(j *job) {
 	for _, c := range e.Compacts {
 		g.boxes.putCompact(g.ctx, c)
 	}
-	g.open.Store(int64(j.open))
+	g.open.Store(int64(j.Open))
 	g.board.show(e)
 	g.m.add(e)
-	if j.pending != nil {
+	if j.Written() {
 		g.m.batches.Inc()
-		g.m.records.Add(float64(len(j.writes)))
+		g.m.records.Add(float64(len(j.Writes)))
 	}
-	for k := range j.writes {
-		g.steps.write(&j.writes[k])
+	for k := range j.Writes {
+		g.steps.write(&j.Writes[k])
 	}
 	for _, n := range e.Nodes {
 		g.nodeChanged(n)

@@ -2,11 +2,10 @@ package gateway
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/apollo-11/apollo11/gateway/engine"
-	"github.com/apollo-11/apollo11/gateway/ledger"
+	"github.com/apollo-11/apollo11/gateway/round"
 )
 
 const (
@@ -22,84 +21,19 @@ const (
 	commitQueue = 8
 )
 
-// Log is what the loop needs of the ledger. The second implementation, which
-// forgets everything, is the yardstick of the benchmarks.
-type Log interface {
-	// Apply appends one round's records. They are visible to Lookup at once.
-	Apply(*engine.Records) (Pending, error)
-	// Lookup loads what the engine wants before an input; see engine.Want.
-	Lookup(engine.Want) (Found, error)
-}
+// Log is what the loop needs of the ledger, or of what stands in its place.
+type Log = round.Log
 
 // Pending is a batch on its way to the disk.
-type Pending interface {
-	// Wait returns nil when the batch is on disk.
-	Wait() error
-}
+type Pending = round.Pending
 
-// Found is what a lookup brought; nil fields were not found.
-type Found struct {
-	Task *engine.TaskState
-	Open bool
-	Mark *engine.Mark
-	Dead *engine.DeadLetter
-}
-
-// ledgerLog is the Log on disk.
-type ledgerLog struct{ *ledger.Ledger }
-
-func (l ledgerLog) Apply(r *engine.Records) (Pending, error) { return l.Ledger.Apply(r) }
-
-func (l ledgerLog) Lookup(w engine.Want) (f Found, err error) {
-	first, ok := uint64(0), false
-	switch {
-	case w.TaskID != "":
-		if first, ok, err = l.First(w.TaskID); err != nil {
-			return f, err
-		}
-	case w.Seq != 0:
-		i, found, err := l.Instruction(w.Seq)
-		if err != nil {
-			return f, err
-		}
-		if found {
-			if first, ok, err = l.First(i.Task); err != nil {
-				return f, err
-			}
-		}
-	}
-	if ok {
-		s, found, err := l.Load(first)
-		if err != nil {
-			return f, err
-		}
-		if found {
-			f.Task = &s
-			if f.Open, err = l.Open(first); err != nil {
-				return f, err
-			}
-		}
-	}
-	if w.Dead != 0 {
-		if f.Dead, err = l.DeadLetter(w.Dead); err != nil {
-			return f, err
-		}
-	}
-	if w.Client != "" {
-		if f.Mark, err = l.Mark(w.Client, w.PacketID); err != nil {
-			return f, err
-		}
-	}
-	return f, nil
-}
+// Found is what a lookup brought.
+type Found = round.Found
 
 // job is one round on its way to the disk and then out.
 type job struct {
-	pending Pending // nil when nothing was written
-	effects engine.Effects
-	writes  []engine.Write // for the log of steps
-	after   func()         // may be nil
-	open    int            // unfinished instructions after it
+	round.Job
+	after func() // may be nil
 }
 
 // question is something to be asked of the engine on its own goroutine.
@@ -116,10 +50,10 @@ type loop struct {
 	inputs    chan engine.Input
 	questions chan question
 	jobs      chan job
-	deliver   func(*job)
+	deliver   func(*round.Job)
 }
 
-func newLoop(eng *engine.Engine, log Log, start time.Time, deliver func(*job)) *loop {
+func newLoop(eng *engine.Engine, log Log, start time.Time, deliver func(*round.Job)) *loop {
 	return &loop{eng: eng, log: log, start: start, deliver: deliver,
 		inputs: make(chan engine.Input, inputQueue), questions: make(chan question), jobs: make(chan job, commitQueue)}
 }
@@ -193,46 +127,18 @@ func (l *loop) round(in engine.Input) error {
 	}
 }
 
-func (l *loop) step(in engine.Input) error {
-	now := l.now()
-	if w := l.eng.Wants(in); !w.Empty() {
-		f, err := l.log.Lookup(w)
-		if err != nil {
-			return fmt.Errorf("read the log: %w", err)
-		}
-		if s, ok := in.(*engine.Submit); ok && f.Mark != nil {
-			// A retransmitted publish becomes its task again, which may have to
-			// be loaded as well.
-			s.Found = f.Mark
-			if l.eng.Retransmitted(now, s) {
-				s.Spec.TaskID = f.Mark.TaskID
-				return l.step(in)
-			}
-		}
-		if o, ok := in.(*engine.Operate); ok {
-			o.Found = f.Dead
-		}
-		if f.Task != nil {
-			l.eng.Adopt(now, f.Task.Task, f.Task.Instructions, f.Open)
-		}
-	}
-	l.eng.Step(now, in)
-	return nil
-}
+func (l *loop) step(in engine.Input) error { return round.Step(l.eng, l.log, l.now(), in) }
 
 // flush hands what has collected to the disk and to the committer.
 func (l *loop) flush(after func()) (deadline time.Duration, err error) {
-	r := l.eng.Ready(l.now())
-	j := job{effects: r.Effects, writes: r.Records.Instructions, after: after, open: l.eng.Open()}
-	if !r.Records.Empty() {
-		if j.pending, err = l.log.Apply(&r.Records); err != nil {
-			return 0, fmt.Errorf("write the log: %w", err)
-		}
+	j, deadline, err := round.Flush(l.eng, l.log, l.now())
+	if err != nil {
+		return 0, err
 	}
-	if j.pending != nil || after != nil || !j.effects.Empty() {
-		l.jobs <- j
+	if after != nil || !j.Empty() {
+		l.jobs <- job{j, after}
 	}
-	return r.Deadline, nil
+	return deadline, nil
 }
 
 // commit waits for each batch and lets its effects out, in order. It returns
@@ -244,14 +150,7 @@ func (l *loop) commit() error {
 		if failed != nil {
 			continue // drain, so that the loop can end
 		}
-		if j.pending != nil {
-			if err := j.pending.Wait(); err != nil {
-				failed = fmt.Errorf("make the log durable: %w", err)
-				continue
-			}
-		}
-		l.deliver(&j)
-		if j.after != nil {
+		if failed = j.Settle(l.deliver); failed == nil && j.after != nil {
 			j.after()
 		}
 	}

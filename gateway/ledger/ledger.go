@@ -12,16 +12,19 @@ import (
 // Ledger writes and reads the engine's records. Apply is for one goroutine; the
 // lookups may be called from any.
 type Ledger struct {
-	store *storage.Store
+	store Store
 	key   []byte // scratch of Apply
 }
 
-// New returns a ledger in an open store.
-func New(s *storage.Store) *Ledger { return &Ledger{store: s} }
+// New returns a ledger in an open store on disk.
+func New(s *storage.Store) *Ledger { return Over(OnDisk(s)) }
+
+// Over returns a ledger in any store.
+func Over(s Store) *Ledger { return &Ledger{store: s} }
 
 // Apply appends the records as one batch. They are visible at once and durable
 // when Wait of the returned Pending returns nil.
-func (l *Ledger) Apply(r *engine.Records) (*storage.Pending, error) {
+func (l *Ledger) Apply(r *engine.Records) (Pending, error) {
 	b := l.store.NewBatch()
 	defer b.Close()
 	if err := l.fill(b, r); err != nil {
@@ -30,7 +33,7 @@ func (l *Ledger) Apply(r *engine.Records) (*storage.Pending, error) {
 	return l.store.Apply(b)
 }
 
-func (l *Ledger) fill(b *storage.Batch, r *engine.Records) error {
+func (l *Ledger) fill(b Batch, r *engine.Records) error {
 	if r.Counters != nil {
 		if err := l.set(b, append(l.key[:0], tabCounters), r.Counters); err != nil {
 			return err
@@ -90,7 +93,7 @@ func (l *Ledger) fill(b *storage.Batch, r *engine.Records) error {
 }
 
 // byHand fills in what operators did.
-func (l *Ledger) byHand(b *storage.Batch, r *engine.Records) error {
+func (l *Ledger) byHand(b Batch, r *engine.Records) error {
 	for _, n := range r.Dropped {
 		b.Delete(numKey(l.key, tabDead, n))
 	}
@@ -105,7 +108,7 @@ func (l *Ledger) byHand(b *storage.Batch, r *engine.Records) error {
 	return nil
 }
 
-func (l *Ledger) set(b *storage.Batch, key []byte, v any) error {
+func (l *Ledger) set(b Batch, key []byte, v any) error {
 	l.key = key
 	val, err := wire.EncodeRecord(v)
 	if err != nil {

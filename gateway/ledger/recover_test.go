@@ -199,7 +199,7 @@ func TestE1_AfterAPowerCutTheLogIsWhole(t *testing.T) {
 	l := ledger.New(openStore(t, fs))
 	eng := recoverEngine(t, l, engine.Now{Wall: start})
 	durable := 0
-	var pending []*storage.Pending
+	var pending []ledger.Pending
 	for n := range 30 {
 		eng.Step(engine.Now{Wall: start}, submit(fmt.Sprintf("task-%d", n), "a", "b", "c"))
 		r := eng.Ready(engine.Now{Wall: start})
@@ -236,7 +236,7 @@ func TestE1_AfterAPowerCutTheLogIsWhole(t *testing.T) {
 	wait(t, pending)
 }
 
-func wait(t *testing.T, list []*storage.Pending) {
+func wait(t *testing.T, list []ledger.Pending) {
 	t.Helper()
 	for _, p := range list {
 		if err := p.Wait(); err != nil {

@@ -1,0 +1,12 @@
+// Package round is the agent's loop without its goroutines: how inputs become
+// one Output, and in which order that Output is carried out. The agent's loop and
+// the simulator of whole sites both run it, so that what is proved there is what
+// runs here.
+//
+//	out := round.Collect(core, now, first, next)
+//	err := performer.Perform(out)
+//
+// The order is the promise: what the core wrote down is durable before anything
+// starts, stops or is told. After an error nothing more may be performed: the
+// process ends and recovers by reading its journal.
+package round

@@ -1,0 +1,168 @@
+package round
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/apollo-11/apollo11/fieldagent/executor"
+	"github.com/apollo-11/apollo11/fieldagent/journal"
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// Limits of a round.
+const (
+	// maxInputs and maxBytes bound what is decided before one sync.
+	maxInputs = 256
+	maxBytes  = 64 << 10
+	// The journal is rewritten when it is larger than both.
+	rewriteBytes  = 4 << 20
+	rewriteFactor = 4
+	// rewriteRetry is how much the journal grows before a rewrite that found no
+	// room is tried again.
+	rewriteRetry = 1 << 20
+	// recordHead is more than what the journal adds to a record.
+	recordHead = 8
+)
+
+// Recorder is the part of the journal that a round needs.
+type Recorder interface {
+	Append(records ...[]byte) error
+	Rewrite(records [][]byte) error
+	Size() int64
+}
+
+// Hands carry out what was decided. None of them blocks.
+type Hands interface {
+	// Start begins the execution of an attempt.
+	Start(executor.Work)
+	// Abort stops one that runs.
+	Abort(wire.Token)
+	// Primary and Narrowband send on the two paths. They may lose it.
+	Primary(wire.Message)
+	Narrowband(wire.CompactAck)
+	// Note is a line for the log.
+	Note(executor.Note)
+}
+
+// Collect steps the core for an input and for everything that waits behind it,
+// as far as one sync may carry it. next returns false when nothing waits.
+func Collect(core *executor.Core, now func() executor.Now, in executor.Input, next func() (executor.Input, bool)) executor.Output {
+	var all executor.Output
+	bytes := 0
+	for n := 1; ; n++ {
+		out := core.Step(now(), in)
+		for _, r := range out.Records {
+			bytes += len(r)
+		}
+		join(&all, out)
+		if n >= maxInputs || bytes >= maxBytes || out.Stopped || out.Fatal != "" {
+			return all
+		}
+		more := false
+		if in, more = next(); !more {
+			return all
+		}
+	}
+}
+
+// join adds a later output to all. Each kind keeps its order, and the kinds keep
+// theirs.
+func join(all *executor.Output, out executor.Output) {
+	all.Records = append(all.Records, out.Records...)
+	all.Start = append(all.Start, out.Start...)
+	all.Abort = append(all.Abort, out.Abort...)
+	all.Primary = append(all.Primary, out.Primary...)
+	all.Narrowband = append(all.Narrowband, out.Narrowband...)
+	all.Notes = append(all.Notes, out.Notes...)
+	all.Deadline, all.Stopped, all.Fatal = out.Deadline, out.Stopped, out.Fatal
+}
+
+// Performer carries out what a core decides. It belongs to the core's goroutine.
+type Performer struct {
+	core      *executor.Core
+	journal   Recorder
+	hands     Hands
+	least     int64 // no smaller journal is rewritten
+	rewriteAt int64
+}
+
+// New returns a performer for a core and its journal, which is rewritten when it
+// is larger than rewriteAt bytes and four times what it needs; 0 means 4 MiB.
+func New(core *executor.Core, j Recorder, h Hands, rewriteAt int64) *Performer {
+	if rewriteAt == 0 {
+		rewriteAt = rewriteBytes
+	}
+	return &Performer{core: core, journal: j, hands: h, least: rewriteAt, rewriteAt: rewriteAt}
+}
+
+// Perform does what the core decided, in the order that the core's package
+// documents: nothing happens before the records are durable.
+func (p *Performer) Perform(out executor.Output) error {
+	if err := p.keep(out.Records); err != nil {
+		return fmt.Errorf("the agent stops, because it can't write down what it does: %w", err)
+	}
+	p.act(out)
+	if out.Fatal != "" {
+		return errors.New(out.Fatal)
+	}
+	return nil
+}
+
+func (p *Performer) act(out executor.Output) {
+	for _, w := range out.Start {
+		p.hands.Start(w)
+	}
+	for _, t := range out.Abort {
+		p.hands.Abort(t)
+	}
+	for _, m := range out.Primary {
+		p.hands.Primary(m)
+	}
+	for _, a := range out.Narrowband {
+		p.hands.Narrowband(a)
+	}
+	for _, n := range out.Notes {
+		p.hands.Note(n)
+	}
+}
+
+// keep makes records durable. The core's state contains them already, so a
+// rewrite is as good as an append.
+func (p *Performer) keep(records [][]byte) error {
+	for len(records) > 0 {
+		n, bytes := 0, 0
+		for n < len(records) && bytes+len(records[n])+recordHead <= journal.MaxBatch {
+			bytes += len(records[n]) + recordHead
+			n++
+		}
+		err := p.journal.Append(records[:n]...)
+		if errors.Is(err, journal.ErrFull) {
+			return p.journal.Rewrite(p.core.Snapshot())
+		}
+		if err != nil {
+			return err
+		}
+		records = records[n:]
+	}
+	return p.shorten()
+}
+
+// shorten rewrites the journal when most of it is of no use any more.
+func (p *Performer) shorten() error {
+	size := p.journal.Size()
+	if size <= p.rewriteAt {
+		return nil
+	}
+	err := p.journal.Rewrite(p.core.Snapshot())
+	if errors.Is(err, journal.ErrDead) {
+		return err
+	}
+	if err != nil {
+		p.rewriteAt = size + rewriteRetry
+		p.hands.Note(executor.Note{Level: executor.LevelWarn, Text: "journal not shortened", Detail: fmt.Sprintf("%d bytes: %v", size, err)})
+		return nil
+	}
+	p.rewriteAt = max(p.least, rewriteFactor*p.journal.Size())
+	p.hands.Note(executor.Note{Text: "journal shortened", Detail: fmt.Sprintf("%d bytes, from %d", p.journal.Size(), size)})
+	return nil
+}

@@ -1,0 +1,324 @@
+package explore
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/apollo-11/apollo11/fieldagent/executor"
+	"github.com/apollo-11/apollo11/fieldagent/journal"
+	"github.com/apollo-11/apollo11/fieldagent/journal/journaltest"
+	"github.com/apollo-11/apollo11/fieldagent/round"
+	"github.com/apollo-11/apollo11/wire"
+)
+
+const (
+	// agentDir is where the journal lies on the agent's disk.
+	agentDir = "/data"
+	// agentQueue is how many inputs wait for the agent's loop; more is dropped.
+	agentQueue = 1024
+	// rewriteAt makes journals small, so that they are rewritten in a short life.
+	rewriteAt = 6 << 10
+)
+
+// agent is an agent's process around the real executor, rounds and journal: when
+// a round begins, how long a sync takes, and when the process dies.
+type agent struct {
+	w      *world
+	id     string
+	index  int
+	rnd    *rand.Rand
+	clock  clock
+	disk   *journaltest.Disk
+	link   *link
+	narrow *narrow
+
+	life      *identity // nil when the process is down
+	boots     uint64
+	core      *executor.Core
+	journal   *journal.Journal
+	performer *round.Performer
+	inputs    []executor.Input
+	planned   bool
+	busy      bool            // a round waits for its sync
+	out       executor.Output // of that round
+	wakeAt    time.Duration
+	works     map[wire.Token]*work
+	lines     map[string]wire.Token // held by what runs
+
+	failNext  bool // the next sync fails
+	faulted   bool // the disk has failed in this life
+	fullUntil time.Duration
+	slowUntil time.Duration
+	latency   float64 // mean time of a sync in ms
+
+	incarnation uint64 // of its latest hello
+	through     uint64 // what it says that the gateway has
+	next        uint64 // what it says that its next event will be
+}
+
+func newAgent(w *world, index int) *agent {
+	a := &agent{w: w, id: nodeName(index), index: index, disk: journaltest.New()}
+	a.rnd = w.stream("agent " + a.id)
+	a.clock.w = w
+	a.clock.ppm = int64(a.rnd.IntN(101)) - 50
+	a.latency = 0.5 + a.rnd.ExpFloat64()*4
+	a.link, a.narrow = newLink(a), newNarrow(a)
+	return a
+}
+
+// setClock draws what the machine knows of the time when it starts.
+func (a *agent) setClock() {
+	c := &a.clock
+	c.unset, c.err, c.synced = false, between(a.rnd, -40, 40), true
+	if !a.w.profile.BadClocks || a.w.calm {
+		return
+	}
+	switch a.rnd.IntN(6) {
+	case 0: // no clock chip, no time server yet
+		c.unset, c.synced = true, false
+		if chance(a.rnd, 0.5) {
+			a.later(between(a.rnd, 500, 20_000), func() { c.unset, c.synced = false, true })
+		}
+	case 1: // off, and knows that it may be
+		c.err, c.synced = between(a.rnd, -600_000, 600_000), false
+	case 2: // off, and does not know
+		c.err = between(a.rnd, -600_000, 600_000)
+	case 3: // a little off, and does not know
+		c.err = between(a.rnd, -1_900, 1_900)
+	}
+}
+
+// Now is the time as the executor sees it.
+func (a *agent) now() executor.Now {
+	return executor.Now{Mono: a.clock.mono(), Wall: a.clock.wall(), WallOK: a.clock.synced}
+}
+
+// boot starts a process on what the disk holds.
+func (a *agent) boot() {
+	if a.life != nil {
+		return
+	}
+	a.boots++
+	a.life = new(identity)
+	a.clock.started = a.w.now
+	a.setClock()
+	a.inputs, a.planned, a.busy, a.wakeAt, a.out, a.faulted = nil, false, false, 0, executor.Output{}, false
+	a.works, a.lines = map[wire.Token]*work{}, map[string]wire.Token{}
+	a.inject()
+	a.w.mix("agent boots", uint64(a.index), a.boots)
+	j, records, err := journal.Open(a.disk, agentDir, journal.Options{Salt: a.rnd.Uint64})
+	if err != nil {
+		if a.faulted {
+			a.end("cannot open its journal", false)
+			return
+		}
+		a.w.fail("recovery", "%s cannot open its journal: %v", a.id, err)
+		return
+	}
+	a.journal = j
+	core, out, err := executor.New(executor.Config{
+		Hello: wire.Hello{Version: "sim", Short: wire.Short(a.id), Labels: map[string]string{"row": fmt.Sprint(a.index % 2)},
+			Intents: []string{wire.IntentGPIOWrite, wire.IntentGPIOPulse, wire.IntentGPIORead, intentTurn}, Board: "sim"},
+		Incarnation: a.rnd.Uint64() | 1, Check: judge,
+	}, records, a.now())
+	if err != nil {
+		a.w.fail("recovery", "%s cannot make sense of its journal: %v", a.id, err)
+		return
+	}
+	a.core, a.performer = core, round.New(core, j, a, rewriteAt)
+	a.w.log(a.id, "starts with %d records, clock off by %v, unset %v, synced %v", len(records), a.clock.err, a.clock.unset, a.clock.synced)
+	a.perform(out)
+	a.link.reach()
+	a.narrow.tell()
+}
+
+// later does something if the same process still runs.
+func (a *agent) later(d time.Duration, do func()) {
+	life := a.life
+	a.w.after(d, func() {
+		if a.life == life && life != nil {
+			do()
+		}
+	})
+}
+
+// input gives something to the loop if there is room.
+func (a *agent) input(in executor.Input) {
+	if a.life == nil || len(a.inputs) >= agentQueue {
+		return
+	}
+	a.inputs = append(a.inputs, in)
+	a.plan(between(a.rnd, 0, 2))
+}
+
+func (a *agent) plan(d time.Duration) {
+	if a.planned || a.busy {
+		return
+	}
+	a.planned = true
+	a.later(d, func() {
+		a.planned = false
+		if !a.busy {
+			a.round()
+		}
+	})
+}
+
+// round takes in everything that waits, or a tick.
+func (a *agent) round() {
+	next := func() (executor.Input, bool) {
+		if len(a.inputs) == 0 {
+			return nil, false
+		}
+		in := a.inputs[0]
+		a.inputs = a.inputs[1:]
+		return in, true
+	}
+	in, ok := next()
+	if !ok {
+		in = executor.Tick{}
+	}
+	a.perform(round.Collect(a.core, a.now, in, next))
+}
+
+// perform carries an output out when its sync, if it needs one, is over.
+func (a *agent) perform(out executor.Output) {
+	if len(out.Records) == 0 {
+		a.carry(out)
+		return
+	}
+	a.busy, a.out = true, out
+	mean := a.latency
+	if a.w.now < a.slowUntil {
+		mean = 600
+	}
+	a.later(time.Duration(a.rnd.ExpFloat64()*mean*float64(time.Millisecond)), func() {
+		a.busy = false
+		a.carry(out)
+	})
+}
+
+func (a *agent) carry(out executor.Output) {
+	a.w.mix("perform", uint64(a.index), uint64(len(out.Records)), uint64(len(out.Start)), uint64(len(out.Primary)))
+	if err := a.performer.Perform(out); err != nil {
+		if a.life == nil {
+			return
+		}
+		if !a.faulted && out.Fatal == "" {
+			a.w.fail("journal", "%s cannot write its journal: %v", a.id, err)
+			return
+		}
+		a.end("stops: "+err.Error(), false)
+		return
+	}
+	if out.Stopped {
+		a.end("has stopped", false)
+		return
+	}
+	if len(a.inputs) > 0 {
+		a.plan(0)
+	}
+	a.wake(out.Deadline)
+}
+
+// wake ticks at the core's deadline.
+func (a *agent) wake(at time.Duration) {
+	if at == executor.NoDeadline || at == a.wakeAt {
+		return
+	}
+	a.wakeAt = at
+	a.later(a.clock.truly(at), func() {
+		if a.wakeAt == at {
+			a.wakeAt = 0
+			a.plan(0)
+		}
+	})
+}
+
+// end is the end of the process. With the power the disk loses what was not
+// synced, except for what chance saves of it.
+func (a *agent) end(why string, power bool) {
+	if a.life == nil {
+		return
+	}
+	a.w.log(a.id, "ends: %s", why)
+	a.w.mix("agent ends", uint64(a.index))
+	if a.busy && chance(a.rnd, 0.5) {
+		a.halfWritten()
+	}
+	a.life, a.busy = nil, false
+	a.w.check.ended(a)
+	if power {
+		a.disk.PowerCut(a.rnd)
+	} else {
+		a.disk.Kill()
+	}
+	a.link.gone(power)
+	a.w.after(between(a.rnd, 100, 6_000), a.boot)
+}
+
+// halfWritten lets the round that was waiting for its sync get as far as the
+// disk, which does not finish it. Nothing may come of it.
+func (a *agent) halfWritten() {
+	a.disk.Inject(func(op journaltest.Op) *journaltest.Fault {
+		if op.Kind != journaltest.OpSync {
+			return nil
+		}
+		return &journaltest.Fault{Err: errDisk, Written: a.rnd.IntN(op.Bytes + 1)}
+	})
+	if err := a.performer.Perform(a.out); err == nil {
+		a.w.fail("journal", "%s takes a write for durable whose sync failed", a.id)
+	}
+}
+
+// stop asks the process to end in order.
+func (a *agent) stop() { a.input(executor.Stop{Reason: "maintenance"}) }
+
+// wipe is a new card in an old board.
+func (a *agent) wipe() {
+	if a.life == nil {
+		return
+	}
+	a.end("gets an empty card", true)
+	a.disk = journaltest.New()
+	a.w.check.wiped(a)
+}
+
+// inject installs the disk's faults.
+func (a *agent) inject() {
+	a.disk.Inject(func(op journaltest.Op) *journaltest.Fault {
+		switch {
+		case a.failNext && op.Kind == journaltest.OpSync:
+			a.failNext, a.faulted = false, true
+			return &journaltest.Fault{Err: errDisk, Written: a.rnd.IntN(op.Bytes + 1)}
+		case a.w.now < a.fullUntil && op.Kind == journaltest.OpWrite:
+			a.faulted = true
+			return &journaltest.Fault{Err: errFull, Written: a.rnd.IntN(op.Bytes + 1)}
+		}
+		return nil
+	})
+}
+
+func (a *agent) heal() {
+	a.failNext, a.fullUntil, a.slowUntil = false, 0, 0
+	a.clock.unset, a.clock.err, a.clock.synced = false, 0, true
+	a.link.heal()
+	a.narrow.set(false)
+}
+
+func (a *agent) unsettled() string {
+	switch {
+	case a.life == nil:
+		return a.id + " is down"
+	case a.busy, len(a.inputs) > 0:
+		return a.id + " is not idle"
+	case len(a.works) > 0:
+		return fmt.Sprintf("%s still runs %d works", a.id, len(a.works))
+	case a.link.agentEnd == nil || a.link.agentEnd != a.link.brokerEnd:
+		return a.id + " is not connected"
+	case a.next == 0 || a.through+1 != a.next:
+		return fmt.Sprintf("%s holds events up to %d, acknowledged are those up to %d", a.id, a.next-1, a.through)
+	}
+	return ""
+}

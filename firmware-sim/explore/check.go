@@ -1,0 +1,205 @@
+package explore
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/apollo-11/apollo11/gateway/engine"
+	"github.com/apollo-11/apollo11/gateway/round"
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// Violation is a broken rule.
+type Violation struct {
+	Rule string        // a short word for the invariant
+	At   time.Duration // virtual time
+	Text string
+}
+
+func (v *Violation) String() string {
+	return fmt.Sprintf("%s, at %.3f s: %s", v.Rule, v.At.Seconds(), v.Text)
+}
+
+// checker knows what really happened, and holds the site's words against it.
+type checker struct {
+	w *world
+
+	// What clients want and have been promised.
+	subs  []*submission // by number, from 1
+	acked map[int]string
+	asked map[string]bool // tasks, and instructions as "#seq", somebody wants cancelled
+
+	book book // what the gateway has written
+
+	// What happened at the agents.
+	runs     map[wire.Token]*run
+	bySeq    map[uint64][]*run
+	reported map[wire.Token]wire.Code // results in events that were sent
+	events   map[eventKey]eventFact
+	heard    map[nodeLife]*arrivals
+	lifeOf   map[*engine.Uplink]uint64 // incarnation of the sender
+	clocks   map[*agent]*knowledge
+	wipes    map[string]bool
+}
+
+func newChecker(w *world) *checker {
+	return &checker{w: w, acked: map[int]string{}, asked: map[string]bool{}, book: newBook(),
+		runs: map[wire.Token]*run{}, bySeq: map[uint64][]*run{}, reported: map[wire.Token]wire.Code{},
+		events: map[eventKey]eventFact{}, heard: map[nodeLife]*arrivals{}, lifeOf: map[*engine.Uplink]uint64{},
+		clocks: map[*agent]*knowledge{}, wipes: map[string]bool{}}
+}
+
+func (c *checker) fail(rule, format string, args ...any) { c.w.fail(rule, format, args...) }
+
+// wanted gives a submission its place; its number is in its arguments.
+func (c *checker) wanted(p *submission) {
+	for len(c.subs) < p.number {
+		c.subs = append(c.subs, nil)
+	}
+	c.subs[p.number-1] = p
+}
+
+// order finds what a client wanted by the number in the arguments.
+func (c *checker) order(args wire.RawMap) *submission {
+	m, err := wire.DecodeMap(args)
+	if n, ok := m["n"].(uint64); ok && err == nil && n >= 1 && n <= uint64(len(c.subs)) && c.subs[n-1] != nil {
+		return c.subs[n-1]
+	}
+	c.fail("invented", "arguments that nobody sent: %v, %v", m, err)
+	return nil
+}
+
+// replied checks an answer as it leaves the gateway: what it promises is on disk.
+func (c *checker) replied(p *submission, r engine.Reply) {
+	switch {
+	case r.Accepted != nil:
+		if _, ok := c.book.tasks[r.Accepted.TaskID]; !ok {
+			c.fail("durable-ack", "%v is acknowledged as task %s, which is not on disk", p, r.Accepted.TaskID)
+		}
+	case r.Refused == nil:
+		c.fail("answer", "%v is answered with nothing: %+v", p, r)
+	case r.Refused.Kind != engine.RefusedNoNode:
+		c.fail("answer", "%v is refused: %v", p, r.Refused)
+	}
+}
+
+// acknowledged notes that a client has its answer.
+func (c *checker) acknowledged(p *submission) {
+	if have, ok := c.acked[p.number]; ok && have != p.taskID {
+		c.fail("one-task", "%v is acknowledged as %s and as %s", p, have, p.taskID)
+	}
+	c.acked[p.number] = p.taskID
+}
+
+// cancelling notes that somebody wants a task or an instruction cancelled.
+func (c *checker) cancelling(task string, seq uint64) {
+	if seq != 0 {
+		c.asked[seqName(seq)] = true
+		return
+	}
+	c.asked[task] = true
+}
+
+func seqName(seq uint64) string { return fmt.Sprintf("#%d", seq) }
+
+// seqsOf returns the instructions of a task that is on disk.
+func (c *checker) seqsOf(task string) []uint64 {
+	t, ok := c.book.tasks[task]
+	if !ok {
+		return nil
+	}
+	list := make([]uint64, t.Count)
+	for k := range list {
+		list[k] = t.First + uint64(k)
+	}
+	return list
+}
+
+// flushed checks what a round is about to do against the gateway's own clock.
+func (c *checker) flushed(j *round.Job, now engine.Now) {
+	for _, s := range j.Effects.Sends {
+		m, ok := s.Msg.(*wire.Instruction)
+		if ok && m.Resend == 0 && m.NotAfter != 0 && now.Wall >= m.NotAfter {
+			c.fail("late-dispatch", "instruction %d is handed out %d ms after its limit", m.Seq, now.Wall-m.NotAfter)
+		}
+	}
+}
+
+// delivered holds the effects of a round against the disk as it is at this
+// moment: they may speak of nothing else.
+func (c *checker) delivered(e *engine.Effects) {
+	for _, s := range e.Sends {
+		switch m := s.Msg.(type) {
+		case *wire.Instruction:
+			i := c.book.insts[m.Seq]
+			if have := c.book.tokens[m.Token]; have != (attemptOf{m.Seq, m.Attempt}) || i.NotAfter != m.NotAfter || i.Node != s.Node {
+				c.fail("effect-before-commit", "instruction %d is sent to %s with token %v, attempt %d, limit %d; on disk the token is %+v, the limit %d for %s",
+					m.Seq, s.Node, m.Token, m.Attempt, m.NotAfter, have, i.NotAfter, i.Node)
+			}
+		case *wire.Cancel:
+			c.known("cancel", m.Seq, m.Token)
+		case *wire.Query:
+			for _, r := range m.Refs {
+				c.known("query", r.Seq, r.Token)
+			}
+		case *wire.Welcome:
+			c.covered(s.Node, m.Through)
+		case *wire.EventAck:
+			c.covered(s.Node, m.Through)
+		}
+		if through := throughOf(s.Msg); through != 0 {
+			c.covered(s.Node, through)
+		}
+	}
+	for _, s := range e.Statuses {
+		for k := range s.Instructions {
+			i := &s.Instructions[k]
+			have := c.book.insts[i.Seq] // later rounds may be on disk as well
+			if have.Version < i.Version || have.Version == i.Version && have.State != i.State {
+				c.fail("effect-before-commit", "the status of instruction %d says version %d %v, on disk is version %d %v", i.Seq, i.Version, i.State, have.Version, have.State)
+			}
+		}
+	}
+}
+
+// known demands that a token is on disk.
+func (c *checker) known(what string, seq uint64, t wire.Token) {
+	if c.book.tokens[t].seq != seq {
+		c.fail("effect-before-commit", "the %s of instruction %d has the token %v, which is not on disk", what, seq, t)
+	}
+}
+
+// throughOf is the acknowledgement that rides on another message.
+func throughOf(m wire.Message) uint64 {
+	switch m := m.(type) {
+	case *wire.Instruction:
+		return m.Through
+	case *wire.Cancel:
+		return m.Through
+	case *wire.Query:
+		return m.Through
+	}
+	return 0
+}
+
+// covered demands that the events a node is told about are on disk.
+func (c *checker) covered(node string, through uint64) {
+	if have := c.book.cursors[node].Last; through > have {
+		c.fail("effect-before-commit", "%s is told that its events up to %d are on disk, they are up to %d", node, through, have)
+	}
+}
+
+// alarm knows which alarms tell of a fault in the site itself.
+func (c *checker) alarm(a engine.Alarm) {
+	if !a.Raised {
+		return
+	}
+	switch a.Kind {
+	case "events_lost", "agent_rolled_back", "illegal_transition", "unreadable_event", "unknown_report":
+		c.fail("alarm", "%s of %s: %s", a.Kind, a.Subject, a.Text)
+	case "agent_reset":
+		if !c.wipes[a.Subject] {
+			c.fail("alarm", "%s of %s, whose card was never replaced: %s", a.Kind, a.Subject, a.Text)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package explore
+
+import (
+	"github.com/apollo-11/apollo11/gateway/engine"
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// nodeLife is a node with one journal.
+type nodeLife struct {
+	node        string
+	incarnation uint64
+}
+
+type eventKey struct {
+	nodeLife
+	number uint64
+}
+
+// eventFact is what an event says.
+type eventFact struct {
+	token wire.Token
+	phase wire.Phase
+	code  wire.Code
+}
+
+// arrivals are the events of a nodeLife that the gateway's engine was given.
+type arrivals struct {
+	through uint64          // all up to this one
+	beyond  map[uint64]bool // and these
+}
+
+// says checks what an agent tells the gateway, as it leaves the process.
+func (c *checker) says(a *agent, m wire.Message) {
+	switch m := m.(type) {
+	case *wire.Hello:
+		a.incarnation = m.Incarnation
+		k := c.knows(a)
+		if _, ok := k.hellos[m.Session]; !ok {
+			k.hellos[m.Session] = c.w.now
+		}
+		c.kept(a, m.First-1, m.Next)
+	case *wire.Heartbeat:
+		c.kept(a, m.Through, m.Next)
+	case *wire.Event:
+		c.event(a, m)
+	}
+}
+
+// kept demands that an agent forgets no event before the gateway has it on disk.
+func (c *checker) kept(a *agent, through, next uint64) {
+	a.through, a.next = through, next
+	cur := c.book.cursors[a.id]
+	if cur.Incarnation != a.incarnation {
+		cur.Last = 0
+	}
+	if through > cur.Last {
+		c.fail("event-dropped", "%s has let go of its events up to %d, the gateway has them on disk up to %d", a.id, through, cur.Last)
+	}
+}
+
+// event checks that a number always means the same, and that a result is true.
+func (c *checker) event(a *agent, m *wire.Event) {
+	key := eventKey{nodeLife{a.id, a.incarnation}, m.Number}
+	fact := eventFact{m.Token, m.Phase, m.Code}
+	if have, ok := c.events[key]; ok && have != fact {
+		c.fail("event-number", "event %d of %s says %+v, and has said %+v", m.Number, a.id, fact, have)
+	}
+	c.events[key] = fact
+	if m.Phase != wire.PhaseProcessed {
+		return
+	}
+	if have, ok := c.reported[m.Token]; ok && have != m.Code {
+		c.fail("two-results", "%s reports %v for token %v of instruction %d, and has reported %v", a.id, m.Code, m.Token, m.Seq, have)
+	}
+	c.reported[m.Token] = m.Code
+	c.result(a, m.Seq, m.Token, m.Code)
+}
+
+// result checks that an agent tells the truth about an attempt.
+func (c *checker) result(a *agent, seq uint64, t wire.Token, code wire.Code) {
+	r := c.runs[t]
+	switch {
+	case code == wire.CodeOK && !c.succeeded(seq):
+		c.fail("false-success", "%s reports success of instruction %d, token %v; it was never executed with success", a.id, seq, t)
+	case r != nil && code.Class() == wire.ClassRefused:
+		c.fail("false-refusal", "%s reports that it refused token %v of instruction %d (%v), and has executed it", a.id, t, seq, code)
+	case r == nil && code == wire.CodeInterrupted && !c.wipes[a.id]:
+		// A start may be on disk although the process died before it acted on it.
+	}
+}
+
+// whispers checks a compact ack.
+func (c *checker) whispers(a *agent, ack wire.CompactAck) {
+	if ack.Code == wire.CodeOK && !c.succeeded(ack.Seq) {
+		c.fail("false-success", "%s says in short that instruction %d succeeded; it was never executed with success", a.id, ack.Seq)
+	}
+}
+
+// arrived notes which journal an uplink comes from.
+func (c *checker) arrived(in *engine.Uplink, incarnation uint64) { c.lifeOf[in] = incarnation }
+
+// input notes what the engine is given.
+func (c *checker) input(in engine.Input) {
+	up, ok := in.(*engine.Uplink)
+	if !ok {
+		return
+	}
+	life := nodeLife{up.Node, c.lifeOf[up]}
+	delete(c.lifeOf, up)
+	e, ok := up.Msg.(*wire.Event)
+	if !ok {
+		return
+	}
+	h := c.heard[life]
+	if h == nil {
+		h = &arrivals{beyond: map[uint64]bool{}}
+		c.heard[life] = h
+	}
+	if e.Number > h.through {
+		h.beyond[e.Number] = true
+	}
+	for h.beyond[h.through+1] {
+		h.through++
+		delete(h.beyond, h.through)
+	}
+}
+
+// cursor demands that the gateway claims to have only events that came, without
+// a gap.
+func (c *checker) cursor(n engine.NodeCursor) {
+	through := uint64(0)
+	if h := c.heard[nodeLife{n.Node, n.Incarnation}]; h != nil {
+		through = h.through
+	}
+	if n.Last > through {
+		c.fail("event-gap", "the gateway takes the events of %s up to %d for known, what came without a gap ends with %d", n.Node, n.Last, through)
+	}
+}

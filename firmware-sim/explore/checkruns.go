@@ -1,0 +1,196 @@
+package explore
+
+import (
+	"time"
+
+	"github.com/apollo-11/apollo11/gateway/engine"
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// run is one execution at the pins.
+type run struct {
+	token wire.Token
+	life  *identity
+	code  wire.Code // CodeNone while it runs, and for ever if its process died
+	wiped bool      // its journal is gone
+}
+
+// Tolerance of the rule that nothing starts late; see lateBy.
+const (
+	// clockSlack is what a clock that calls itself synchronised may be off: the
+	// executor believes such a clock when it is that near to the gateway's time.
+	clockSlack = 2 * time.Second
+	// stepSlack is a round of the agent's loop, and drift.
+	stepSlack = 50 * time.Millisecond
+)
+
+// knowledge is what an agent's process can know of the gateway's time.
+type knowledge struct {
+	life   *identity
+	heard  bool
+	err    time.Duration // error of the gateway's clock in the latest message
+	trip   time.Duration // of the slowest message that carried the time
+	hellos map[uint64]time.Duration
+}
+
+func (c *checker) knows(a *agent) *knowledge {
+	k := c.clocks[a]
+	if k == nil || k.life != a.life {
+		k = &knowledge{life: a.life, hellos: map[uint64]time.Duration{}}
+		c.clocks[a] = k
+	}
+	return k
+}
+
+// told notes what a message tells an agent of the gateway's time. err is how far
+// the gateway's clock was off when it was sent.
+func (c *checker) told(a *agent, m wire.Message, err time.Duration) {
+	k := c.knows(a)
+	var at int64
+	switch m := m.(type) {
+	case *wire.Instruction:
+		at = m.SentAt
+	case *wire.Welcome:
+		at = m.Now
+		if since, ok := k.hellos[m.Session]; ok {
+			k.trip = max(k.trip, c.w.now-since)
+		}
+	default:
+		return
+	}
+	k.heard, k.err = true, err
+	behind := time.Duration(start+(c.w.now+k.err).Milliseconds()-at) * time.Millisecond
+	k.trip = max(k.trip, behind)
+}
+
+// lateBy is by how much the gateway's time has passed a limit, beyond what is
+// forgiven. The gateway's time is what its clock says, or said when the agent
+// last heard of it: nobody can know of a jump. Forgiven is clockSlack, and what an
+// agent's own clock is behind if it calls itself synchronised: until the gateway
+// has been heard there is nothing better, and afterwards at most by the slowest
+// trip, within which the agent cannot tell the two clocks apart.
+func (c *checker) lateBy(a *agent, limit int64) (late time.Duration, blind bool) {
+	k := c.knows(a)
+	gateway := c.w.gateway.clock.err
+	if k.heard {
+		gateway = min(gateway, k.err)
+	}
+	forgiven := clockSlack + stepSlack
+	if own := gateway - a.clock.err; own > 0 && a.clock.synced {
+		if k.heard {
+			own = min(own, k.trip)
+		}
+		forgiven += own
+	}
+	now := start + (c.w.now + gateway).Milliseconds()
+	return time.Duration(now-limit)*time.Millisecond - forgiven, !k.heard && !a.clock.synced
+}
+
+// insistent reports whether an intent must not be executed again when the
+// outcome of an attempt is not known.
+func insistent(intent string) bool {
+	return intent != wire.IntentGPIOWrite && intent != wire.IntentGPIORead
+}
+
+// started holds an execution against everything before it.
+func (c *checker) started(a *agent, x *work) {
+	c.w.counts.Executed++
+	i, ok := c.book.insts[x.Seq]
+	switch {
+	case c.runs[x.Token] != nil:
+		c.w.counts.Duplicates++
+		c.fail("twice", "token %v of instruction %d is executed twice by %s", x.Token, x.Seq, a.id)
+	case !ok || c.book.tokens[x.Token].seq != x.Seq:
+		c.fail("invented", "%s executes instruction %d with token %v, which the gateway has not on disk", a.id, x.Seq, x.Token)
+		return
+	case i.Node != a.id:
+		c.fail("invented", "instruction %d of %s is executed by %s", i.Seq, i.Node, a.id)
+	}
+	if i.NotAfter != 0 {
+		late, blind := c.lateBy(a, i.NotAfter)
+		if late > 0 {
+			c.fail("late", "instruction %d is started %v too late by %s (clock off by %v, the gateway's by %v)", i.Seq, late, a.id, a.clock.err, c.w.gateway.clock.err)
+		}
+		if blind {
+			c.fail("late", "instruction %d has a limit and is started by %s, which cannot know the time", i.Seq, a.id)
+		}
+	}
+	if t, held := a.lines[x.pin]; held {
+		c.fail("overlap", "%s starts token %v on pin %s, which token %v still holds", a.id, x.Token, x.pin, t)
+	}
+	c.order(x.Args)
+	for _, r := range c.bySeq[x.Seq] {
+		if c.reported[r.token] == wire.CodeOK || insistent(x.Intent) && r.code.Class() != wire.ClassRetryable {
+			c.fail("twice", "%s of instruction %d is executed again (%v) after attempt %v, which ended with %v (card gone: %v)",
+				x.Intent, x.Seq, x.Token, r.token, r.code, r.wiped)
+		}
+	}
+	r := &run{token: x.Token, life: a.life}
+	c.runs[r.token] = r
+	c.bySeq[x.Seq] = append(c.bySeq[x.Seq], r)
+}
+
+// finished notes how a work ended.
+func (c *checker) finished(_ *agent, x *work, code wire.Code) {
+	if r := c.runs[x.Token]; r != nil {
+		r.code = code
+	}
+}
+
+// ended notes the end of an agent's process.
+func (c *checker) ended(a *agent) { delete(c.clocks, a) }
+
+// wiped notes that an agent's journal is gone: what it had to report it may never
+// report now.
+func (c *checker) wiped(a *agent) {
+	c.wipes[a.id] = true
+	for t, o := range c.book.tokens {
+		if c.book.insts[o.seq].Node != a.id {
+			continue
+		}
+		delete(c.reported, t)
+		if r := c.runs[t]; r != nil {
+			r.wiped = true
+		}
+	}
+}
+
+// succeeded reports whether any attempt of an instruction was executed well.
+func (c *checker) succeeded(seq uint64) bool {
+	for _, r := range c.bySeq[seq] {
+		if r.code == wire.CodeOK {
+			return true
+		}
+	}
+	return false
+}
+
+// recorded holds what the gateway believes, and has on disk, against what
+// happened.
+func (c *checker) recorded(i *engine.Instruction) {
+	r := c.runs[i.Token]
+	class := i.Code.Class()
+	switch i.State {
+	case engine.StateSucceeded:
+		if i.Code != wire.CodeOK || !c.succeeded(i.Seq) {
+			c.fail("false-success", "instruction %d is SUCCEEDED with %v, and no attempt was executed with success", i.Seq, i.Code)
+		}
+	case engine.StateFailed:
+		if class != wire.ClassRetryable && class != wire.ClassPermanent && class != wire.ClassRefused {
+			c.fail("false-failure", "instruction %d is FAILED with %v", i.Seq, i.Code)
+		}
+		if r != nil && r.code != i.Code {
+			c.fail("false-failure", "instruction %d is FAILED with %v, its attempt %v ended with %v", i.Seq, i.Code, i.Token, r.code)
+		}
+	case engine.StateCancelled:
+		if !c.asked[i.Task] && !c.asked[seqName(i.Seq)] {
+			c.fail("false-cancel", "instruction %d is CANCELLED, and nobody asked", i.Seq)
+		}
+	}
+	if class == wire.ClassRefused && r != nil {
+		c.fail("false-refusal", "instruction %d is recorded as not executed (%v), and its attempt %v was", i.Seq, i.Code, i.Token)
+	}
+	if class == wire.ClassSuccess && !c.succeeded(i.Seq) {
+		c.fail("false-success", "instruction %d is recorded with %v, and no attempt was executed with success", i.Seq, i.Code)
+	}
+}

@@ -1,0 +1,117 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// kind is what a step of the plan does.
+type kind uint8
+
+const (
+	gatewayCut    kind = iota // power cut: a suffix of what was not synced is gone
+	gatewayFail               // the next sync fails: the process must stop
+	gatewayFull               // the disk is full for a while: writes fail, so does starting
+	gatewaySlow               // every sync takes long for a while
+	gatewayClock              // the wall clock jumps
+	brokerRestart             // every connection ends, what was in flight is lost
+	agentCut                  // power cut
+	agentKill                 // the process dies, the page cache does not
+	agentStop                 // the process is asked to stop
+	agentWipe                 // power cut, and the card is replaced by an empty one
+	agentFail                 // the next sync fails
+	agentFull                 // the disk is full for a while
+	agentSlow                 // every sync takes long for a while
+	agentClock                // the wall clock jumps
+	linkCut                   // the connection breaks; both ends or one of them notice
+	linkHold                  // nothing passes for a while, then everything does (TCP)
+	linkHole                  // nothing passes for a while, the connection is dead after that
+	linkHalf                  // the same in one direction
+	linkSlow                  // the agent's socket is read slowly: the broker drops what is too much
+	narrowFlip                // the narrowband path goes down or comes back
+	faultKinds                // those above are faults, those below are operations
+
+	opSubmit
+	opRepeat  // a known task again, with the same content
+	opChange  // a known task id with other content
+	opCancel  // a whole task
+	opCancel1 // one instruction
+	opGarbage // a document that cannot be read
+)
+
+var kindNames = map[kind]string{
+	gatewayCut: "gateway-cut", gatewayFail: "gateway-fail", gatewayFull: "gateway-full", gatewaySlow: "gateway-slow",
+	gatewayClock: "gateway-clock", brokerRestart: "broker-restart", agentCut: "agent-cut", agentKill: "agent-kill",
+	agentStop: "agent-stop", agentWipe: "agent-wipe", agentFail: "agent-fail", agentFull: "agent-full",
+	agentSlow: "agent-slow", agentClock: "agent-clock", linkCut: "link-cut", linkHold: "link-hold",
+	linkHole: "link-hole", linkHalf: "link-half", linkSlow: "link-slow", narrowFlip: "narrow-flip",
+	opSubmit: "submit", opRepeat: "repeat", opChange: "change", opCancel: "cancel", opCancel1: "cancel-one", opGarbage: "garbage",
+}
+
+func (k kind) String() string { return kindNames[k] }
+
+// Profile says which faults a site meets, and how often.
+type Profile struct {
+	Name string
+	// Loss and Repeat bound the share of messages that are lost and that arrive
+	// twice on the primary path; the seed draws from 0, or from LeastLoss, to them.
+	LeastLoss, Loss, Repeat float64
+	// NarrowLoss is the same for the narrowband path.
+	NarrowLoss float64
+	// BadClocks lets machines start with clocks that are off or not set.
+	BadClocks bool
+	weights   []weight
+	total     int
+}
+
+type weight struct {
+	kind  kind
+	share int
+}
+
+// Profiles are the known ones, in order of unkindness.
+func Profiles() []Profile {
+	links := []weight{{linkCut, 6}, {linkHold, 3}, {linkHole, 3}, {linkHalf, 3}, {linkSlow, 2}, {narrowFlip, 2}, {brokerRestart, 2}}
+	power := []weight{{gatewayCut, 3}, {agentCut, 4}, {agentKill, 3}, {agentStop, 2}, {agentWipe, 1}}
+	clocks := []weight{{gatewayClock, 2}, {agentClock, 4}}
+	disks := []weight{{gatewayFail, 2}, {gatewayFull, 1}, {gatewaySlow, 1}, {agentFail, 3}, {agentFull, 2}, {agentSlow, 2}}
+	list := []Profile{
+		{Name: "calm"},
+		{Name: "lossy", LeastLoss: 0.3, Loss: 0.3, Repeat: 0.1, NarrowLoss: 0.3},
+		{Name: "flapping", Repeat: 0.05, NarrowLoss: 0.1, weights: links},
+		{Name: "power", NarrowLoss: 0.1, weights: power},
+		{Name: "clock", BadClocks: true, weights: slices.Concat(clocks, []weight{{agentKill, 2}, {linkCut, 1}, {linkHold, 1}, {gatewayCut, 1}})},
+		{Name: "disk", weights: slices.Concat(disks, []weight{{gatewayCut, 1}, {agentCut, 1}})},
+		{Name: "all", Loss: 0.3, Repeat: 0.1, NarrowLoss: 0.3, BadClocks: true, weights: slices.Concat(links, power, clocks, disks)},
+	}
+	for k := range list {
+		for _, w := range list[k].weights {
+			list[k].total += w.share
+		}
+	}
+	return list
+}
+
+// profileOf finds a profile by its name.
+func profileOf(name string) (Profile, error) {
+	var names []string
+	for _, p := range Profiles() {
+		if p.Name == name {
+			return p, nil
+		}
+		names = append(names, p.Name)
+	}
+	return Profile{}, fmt.Errorf("profile %q is not known; there are %s", name, strings.Join(names, ", "))
+}
+
+// draw chooses a fault; the profile must have some.
+func (p Profile) draw(n int) kind {
+	for _, w := range p.weights {
+		if n < w.share {
+			return w.kind
+		}
+		n -= w.share
+	}
+	panic("bug: a fault beyond the weights")
+}
