@@ -1,6 +1,7 @@
 package fieldagent_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -119,6 +120,59 @@ func TestA19_LastOfManyWritesWins(t *testing.T) {
 			t.Fatalf("actuation %d is %+v, want that of %s", i+1, a, want)
 		}
 	}
+}
+
+// F4, F11: switching off does not wait for the end of a pulse, whoever sends it and
+// however few workers there are.
+func TestF4_F11_OffEndsAPulseAtOnce(t *testing.T) {
+	g := newGateway(t, "")
+	b := newBoard(t, g.url(), "")
+	b.cfg.Workers = 1
+	b.start()
+	g.until("hello", func() bool { return len(g.hellos) == 1 })
+	g.send(instruction(t, 1, wire.IntentGPIOPulse, map[string]any{"pin": "GPIO17", "width_ms": uint64(300_000)}))
+	g.until("start", func() bool { return len(g.events) == 1 })
+	g.send(write(t, 2, "GPIO17", 0))
+	g.until("results", func() bool { return len(g.results(1)) == 1 && len(g.results(2)) == 1 })
+	if e := g.got(1)[0]; e.Code != wire.CodeCancelled || !strings.Contains(e.Detail, "ended early by instruction 2: the pulse was cut short") {
+		t.Errorf("the pulse: %s", describe(e))
+	}
+	if e := g.got(2)[0]; e.Code != wire.CodeOK {
+		t.Errorf("the write: %s", describe(e))
+	}
+	b.stop()
+	acts, err := gpio.ReadTrace(b.cfg.GPIOTrace)
+	must(t, err)
+	for i, a := range acts {
+		if a.Level != (i == 0) {
+			t.Errorf("actuation %d is %+v", i, a)
+		}
+	}
+	if len(acts) < 2 {
+		t.Errorf("%d actuations", len(acts))
+	}
+}
+
+// C1, C6: what waits is given back with the goodbye, after the end of what ran.
+func TestC1_C6_StopGivesBackWhatWaits(t *testing.T) {
+	g := newGateway(t, "")
+	b := newBoard(t, g.url(), "")
+	b.start()
+	g.until("digest", func() bool { return len(g.digests) == 1 && g.digests[0].Count == 0 })
+	g.send(instruction(t, 1, wire.IntentGPIOPulse, map[string]any{"pin": "GPIO17", "width_ms": uint64(300_000)}))
+	in := write(t, 2, "GPIO17", 1)
+	g.send(in)
+	g.until("both", func() bool { return len(g.events) == 2 })
+	b.stop()
+	g.until("goodbye", func() bool { return len(g.byes) == 1 })
+	g.set(func() {
+		if bye := g.byes[0]; bye.Lost || len(bye.Unstarted) != 1 || bye.Unstarted[0].Token != in.Token {
+			t.Errorf("goodbye %+v", bye)
+		}
+		if r := g.results(1); len(r) != 1 || r[0].Code != wire.CodeInterrupted {
+			t.Errorf("results of the pulse: %v", r)
+		}
+	})
 }
 
 // B3: the gateway takes nothing on the primary path; it hears of the result on

@@ -40,6 +40,7 @@ type gateway struct {
 	reports []*wire.Report
 	byes    []*wire.Goodbye
 	compact []wire.CompactAck
+	digests []*wire.Digest
 }
 
 const node = "pump-1"
@@ -123,6 +124,8 @@ func (g *gateway) uplink(_ *mochi.Client, _ packets.Subscription, p packets.Pack
 		g.beats++
 	case *wire.Report:
 		g.reports = append(g.reports, m)
+	case *wire.Digest:
+		g.digests = append(g.digests, m)
 	case *wire.Goodbye:
 		g.byes = append(g.byes, m)
 	}

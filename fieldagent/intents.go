@@ -29,37 +29,43 @@ func (w *works) Check(name string, args wire.RawMap) executor.Verdict {
 	if refused := w.registry.Check(name, args); refused != nil {
 		return executor.Verdict{Code: refused.Code, Detail: refused.Detail}
 	}
-	return executor.Verdict{Lines: w.lines(name, args)}
+	return w.accepted(name, args)
 }
 
-// lines names the pins that an instruction holds, each by its one name, so that
+// accepted names the pin that an instruction holds, by its one name, so that
 // instructions that use different names of a pin do not overlap. A read holds its
-// pin too: it must come after the writes that arrived before it.
-func (w *works) lines(name string, args wire.RawMap) []string {
+// pin too: it must come after the writes that arrived before it. A pulse is ended
+// by a write of the level that it would end with.
+func (w *works) accepted(name string, args wire.RawMap) executor.Verdict {
 	m, err := wire.DecodeMap(args)
 	if err != nil {
-		return nil // refused already
+		return executor.Verdict{} // refused already
 	}
 	parsed, err := wire.ParseArgs(name, m)
 	if err != nil {
-		return nil // not an intent of the board's pins
+		return executor.Verdict{} // not an intent of the board's pins
 	}
-	pin, mode := "", gpio.Output
 	switch a := parsed.(type) {
 	case wire.GPIOWrite:
-		pin = a.Pin
+		line := w.line(a.Pin, gpio.Output)
+		return executor.Verdict{Lines: []string{line}, Ends: at(line, gpio.Level(a.Level))}
 	case wire.GPIOPulse:
-		pin = a.Pin
+		line := w.line(a.Pin, gpio.Output)
+		return executor.Verdict{Lines: []string{line}, EndedBy: at(line, !gpio.Level(a.Level))}
 	case wire.GPIORead:
-		pin, mode = a.Pin, gpio.Input
-	default:
-		return nil
+		return executor.Verdict{Lines: []string{w.line(a.Pin, gpio.Input)}}
 	}
+	return executor.Verdict{}
+}
+
+func (w *works) line(pin string, mode gpio.Mode) string {
 	if one, err := w.pins.Resolve(pin, mode); err == nil {
 		pin = one
 	}
-	return []string{"pin " + pin}
+	return "pin " + pin
 }
+
+func at(line string, l gpio.Level) string { return line + " " + l.String() }
 
 // Run implements Intents. None of the intents reports its progress yet.
 func (w *works) Run(ctx context.Context, work executor.Work, _ func(uint8)) executor.Result {

@@ -96,6 +96,7 @@ func (l *loop) run(ctx context.Context, first executor.Output) error {
 		var in executor.Input
 		select {
 		case in = <-l.inputs:
+			l.saw(in)
 		case <-timer.C:
 			in = executor.Tick{}
 		case <-stop:
@@ -118,11 +119,19 @@ func (l *loop) batch(in executor.Input) executor.Output {
 	return round.Collect(l.core, l.now, in, func() (executor.Input, bool) {
 		select {
 		case in := <-l.inputs:
+			l.saw(in)
 			return in, true
 		default:
 			return nil, false
 		}
 	})
+}
+
+// saw forgets how to stop work that has ended.
+func (l *loop) saw(in executor.Input) {
+	if f, ok := in.(executor.Finished); ok {
+		delete(l.cancels, f.Token)
+	}
 }
 
 // worker carries out what the core decided. base outlives the wish to stop.

@@ -248,6 +248,49 @@ func TestStopEndsWorkAndSaysGoodbye(t *testing.T) {
 	})
 }
 
+// C1, C6: with nothing to wait for, the goodbye is out in no time at all.
+func TestC1_C6_StopOfAnIdleAgentTakesNoTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, journal.Options{})
+		b.deliver(1, "quick", 0)
+		synctest.Wait()
+		began := time.Now()
+		if err := b.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if d := time.Since(began); d > 0 {
+			t.Errorf("took %v", d)
+		}
+		if got := b.said(); got != "1 processed ok, goodbye" {
+			t.Errorf("said %q", got)
+		}
+	})
+}
+
+// An agent runs for months: nothing may be left of work that has ended.
+func TestEndedWorkLeavesNothingBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, journal.Options{})
+		for seq := range uint64(100) {
+			b.deliver(seq+1, "quick", 0)
+			synctest.Wait()
+			b.loop.inputs <- executor.Received{Message: &wire.EventAck{Through: b.last}}
+		}
+		b.deliver(101, "long", time.Second)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if got := strings.Count(b.said(), "processed"); got != 101 {
+			t.Errorf("%d results", got)
+		}
+		if err := b.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(b.loop.cancels); n != 0 {
+			t.Errorf("%d works are still there", n)
+		}
+	})
+}
+
 func TestStopDoesNotWaitForEverForWorkThatDoesNotHeedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, journal.Options{})

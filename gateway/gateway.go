@@ -192,9 +192,12 @@ func (g *Gateway) deliver(j *round.Job) {
 	for _, s := range e.Sends {
 		g.boxes.put(g.ctx, s.Node, s.Msg)
 	}
+	for _, c := range e.Compacts {
+		g.boxes.putCompact(g.ctx, c)
+	}
 	g.open.Store(int64(j.Open))
 	g.board.show(e)
-	g.m.add(&e.Counts)
+	g.m.add(e)
 	if j.Written() {
 		g.m.batches.Inc()
 		g.m.records.Add(float64(len(j.Writes)))

@@ -13,6 +13,9 @@ const (
 	CodeNone     Code = 0 // no result yet
 	CodeReceived Code = 1 // the agent has it, nothing has been executed
 	CodeStarted  Code = 2 // execution has begun
+	// CodeNever answers a compact query: the agent does not know the attempt. It
+	// never arrived, or was forgotten.
+	CodeNever Code = 3
 )
 
 // Ends.
@@ -74,6 +77,7 @@ var codes = map[Code]struct {
 	CodeNone:          {"none", ClassProgress},
 	CodeReceived:      {"received", ClassProgress},
 	CodeStarted:       {"started", ClassProgress},
+	CodeNever:         {"never", ClassProgress},
 	CodeOK:            {"ok", ClassSuccess},
 	CodeCancelled:     {"cancelled", ClassCancelled},
 	CodeUnknown:       {"unknown", ClassUnknown},

@@ -21,7 +21,7 @@ func allCodes() []wire.Code {
 
 func TestCodesAreCompleteAndUnique(t *testing.T) {
 	classes := map[wire.Class][]wire.Code{
-		wire.ClassProgress:  {wire.CodeNone, wire.CodeReceived, wire.CodeStarted},
+		wire.ClassProgress:  {wire.CodeNone, wire.CodeReceived, wire.CodeStarted, wire.CodeNever},
 		wire.ClassSuccess:   {wire.CodeOK},
 		wire.ClassCancelled: {wire.CodeCancelled},
 		wire.ClassUnknown:   {wire.CodeUnknown, wire.CodeInterrupted},

@@ -33,8 +33,12 @@ type CompactAck struct {
 	Code    Code
 }
 
-// CompactQuery asks what became of an instruction. The answer is a CompactAck.
-type CompactQuery struct{ Seq uint64 }
+// CompactQuery asks what became of one attempt. The answer is a CompactAck, with
+// CodeNever when the agent does not know the attempt.
+type CompactQuery struct {
+	Seq     uint64
+	Attempt uint8
+}
 
 // CompactCancel asks the agent to stop an attempt.
 type CompactCancel struct {
@@ -74,20 +78,27 @@ func (a CompactAck) Encode() ([]byte, error) {
 	return append(b, a.Attempt, byte(a.Code)), nil
 }
 
-// Encode returns the frame. It errs when the sequence is out of range.
-func (q CompactQuery) Encode() ([]byte, error) { return compactHead(compactQuery, q.Seq) }
+// Encode returns the frame. It errs when the sequence or the attempt is out of
+// range.
+func (q CompactQuery) Encode() ([]byte, error) {
+	return compactAsk(compactQuery, "query", q.Seq, q.Attempt)
+}
 
 // Encode returns the frame. It errs when the sequence or the attempt is out of
 // range.
 func (c CompactCancel) Encode() ([]byte, error) {
-	if err := compactAttempt("cancel", c.Seq, c.Attempt); err != nil {
+	return compactAsk(compactCancel, "cancel", c.Seq, c.Attempt)
+}
+
+func compactAsk(kind byte, what string, seq uint64, attempt uint8) ([]byte, error) {
+	if err := compactAttempt(what, seq, attempt); err != nil {
 		return nil, err
 	}
-	b, err := compactHead(compactCancel, c.Seq)
+	b, err := compactHead(kind, seq)
 	if err != nil {
 		return nil, err
 	}
-	return append(b, c.Attempt), nil
+	return append(b, attempt), nil
 }
 
 // DecodeCompact reads any compact frame: the result is a CompactAck, a
@@ -129,17 +140,15 @@ func DecodeCompact(b []byte) (any, error) {
 			return nil, err
 		}
 		return a, nil
-	case compactQuery:
-		if len(rest) != 0 {
-			return nil, wrong(0)
-		}
-		return CompactQuery{Seq: seq}, nil
-	case compactCancel:
+	case compactQuery, compactCancel:
 		if len(rest) != 1 {
 			return nil, wrong(1)
 		}
-		if err := compactAttempt("cancel", seq, rest[0]); err != nil {
+		if err := compactAttempt("question", seq, rest[0]); err != nil {
 			return nil, err
+		}
+		if b[0]&0x0f == compactQuery {
+			return CompactQuery{Seq: seq, Attempt: rest[0]}, nil
 		}
 		return CompactCancel{Seq: seq, Attempt: rest[0]}, nil
 	}

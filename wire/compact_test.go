@@ -13,9 +13,8 @@ import (
 func TestCompactRoundTrip(t *testing.T) {
 	var frames []compactFrame
 	for _, seq := range []uint64{1, 127, 128, 1<<14 - 1, 1 << 14, 1<<21 - 1, 1 << 21, 1<<28 - 1, 1 << 28, wire.MaxCompactSeq} {
-		frames = append(frames, wire.CompactQuery{Seq: seq})
 		for _, attempt := range []uint8{1, 2, wire.MaxAttempt} {
-			frames = append(frames, wire.CompactCancel{Seq: seq, Attempt: attempt})
+			frames = append(frames, wire.CompactQuery{Seq: seq, Attempt: attempt}, wire.CompactCancel{Seq: seq, Attempt: attempt})
 			for _, c := range allCodes()[1:] {
 				frames = append(frames, wire.CompactAck{Seq: seq, Attempt: attempt, Code: c})
 			}
@@ -58,7 +57,8 @@ func TestB3_CompactAckSize(t *testing.T) {
 
 func TestCompactFramesThatCannotBeSent(t *testing.T) {
 	for _, f := range []compactFrame{
-		wire.CompactQuery{}, wire.CompactQuery{Seq: wire.MaxCompactSeq + 1}, wire.CompactQuery{Seq: math.MaxUint64},
+		wire.CompactQuery{Attempt: 1}, wire.CompactQuery{Seq: 1}, wire.CompactQuery{Seq: wire.MaxCompactSeq + 1, Attempt: 1},
+		wire.CompactQuery{Seq: math.MaxUint64, Attempt: 1},
 		wire.CompactCancel{Attempt: 1}, wire.CompactCancel{Seq: 1}, wire.CompactCancel{Seq: wire.MaxCompactSeq + 1, Attempt: 1},
 		wire.CompactAck{Attempt: 1, Code: wire.CodeOK}, wire.CompactAck{Seq: 1, Code: wire.CodeOK},
 		wire.CompactAck{Seq: 1, Attempt: 1}, wire.CompactAck{Seq: 1, Attempt: 1, Code: 200},
@@ -90,7 +90,9 @@ func TestBadCompactFrames(t *testing.T) {
 		"ack with code none":        "11 01 01 00",
 		"ack of attempt 0":          "11 01 00 10",
 		"ack with a byte too many":  "11 01 01 10 00",
-		"query with an attempt":     "12 01 01",
+		"query without attempt":     "12 01",
+		"query of attempt 0":        "12 01 00",
+		"query with a code":         "12 01 01 10",
 		"cancel without attempt":    "13 01",
 		"cancel of attempt 0":       "13 01 00",
 		"cancel with a code":        "13 01 01 10",

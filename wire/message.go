@@ -131,6 +131,11 @@ type Hello struct {
 	Board string `cbor:"12,keyasint,omitempty"`
 	// Workers is the number of instructions that the agent runs at a time.
 	Workers uint16 `cbor:"13,keyasint,omitempty"`
+	// TopSeq and TopToken are the highest instruction sequence and token sequence
+	// that the agent has ever seen, 0 for none. A gateway that has given out less
+	// has lost a part of its log.
+	TopSeq   uint64 `cbor:"14,keyasint,omitempty"`
+	TopToken uint64 `cbor:"15,keyasint,omitempty"`
 }
 
 // Event reports a step of one attempt. It is in the agent's journal before it
@@ -166,8 +171,10 @@ type Running struct {
 
 // Heartbeat says that an agent is alive and what it does.
 type Heartbeat struct {
-	K        Kind      `cbor:"0,keyasint"`
-	Session  uint64    `cbor:"1,keyasint"`
+	K       Kind   `cbor:"0,keyasint"`
+	Session uint64 `cbor:"1,keyasint"`
+	// Clock is the agent's Unix time in ms as it is; that of the gateway, as far as
+	// it is known, if the agent's is not set.
 	Clock    int64     `cbor:"2,keyasint"`
 	UptimeMs int64     `cbor:"3,keyasint"`
 	Running  []Running `cbor:"4,keyasint,omitempty"`
@@ -206,8 +213,9 @@ type Report struct {
 }
 
 // Digest sums up what the agent holds, to be compared with the gateway's view
-// (B9). Hash is over the sorted (sequence, token, status) of all attempts whose
-// end has not been acknowledged.
+// (B9). Hash and Count are those of DigestOf over all attempts that the agent has
+// and has not ended, as far as the gateway has acknowledged that it knows of
+// them.
 type Digest struct {
 	K       Kind   `cbor:"0,keyasint"`
 	Session uint64 `cbor:"1,keyasint"`

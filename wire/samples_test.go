@@ -67,6 +67,7 @@ func samples(t testing.TB) []sample {
 			Short: wire.Short("pump-1"), Intents: []string{"gpio.read", "gpio.write"}, Pins: []string{"GPIO17", "GPIO27"},
 			First: 990, Next: 1001, Clock: sampleMillis, ClockSet: true, Board: "sim", Workers: 8,
 		}, true},
+		{"hello/seen", &wire.Hello{Session: 1, Incarnation: 1, Short: "000000", First: 1, Next: 1, TopSeq: 42, TopToken: 4711}, true},
 		{"event/minimal", &wire.Event{Number: 1, Seq: 1, Token: small, Attempt: 1, Phase: wire.PhaseReceived}, true},
 		{"event/full", &wire.Event{
 			Number: 1001, Seq: 42, Token: sampleToken, Attempt: 2, Phase: wire.PhaseProcessed,

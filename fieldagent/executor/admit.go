@@ -76,7 +76,7 @@ func (c *Core) unfit(a, before *attempt, forgotten bool) Result {
 	if v.Code != wire.CodeNone {
 		return Result{Code: v.Code, Detail: v.Detail}
 	}
-	a.lines = v.Lines
+	a.take(v)
 	if late, by := c.late(a); late {
 		return expired(by, "when it arrived")
 	}
@@ -136,8 +136,8 @@ func (c *Core) hear(a *attempt) {
 	if a.state != queued || a.stored {
 		return
 	}
-	a.stored = true
-	c.record(queuedRecord{kindQueued, *a.work, a.receivedAt})
+	a.stored, a.first = true, c.next
+	c.record(queuedRecord{kindQueued, *a.work, a.receivedAt, a.first})
 	c.emit(a, &wire.Event{Phase: wire.PhaseReceived})
 }
 
@@ -205,13 +205,24 @@ func (c *Core) cancelAttempt(a *attempt, reason string) {
 	}
 }
 
+// queryCompact says what became of exactly that attempt. A question leaves no
+// trace; one about an attempt that waits brings that into the journal first.
+func (c *Core) queryCompact(f wire.CompactQuery) {
+	code := wire.CodeNever
+	if a := c.table.attemptOf(f.Seq, f.Attempt); a != nil {
+		c.hear(a)
+		code = a.progress()
+	} else if c.isAhead(f.Seq, f.Attempt) {
+		code = wire.CodeCancelled // as the cancel was answered
+	}
+	c.answerCompact(f.Seq, f.Attempt, code)
+}
+
 func (c *Core) cancelCompact(f wire.CompactCancel) {
-	for a := c.table.newest[f.Seq]; a != nil; a = a.older {
-		if a.attempt == f.Attempt {
-			c.cancelAttempt(a, "by narrowband")
-			c.compact(a)
-			return
-		}
+	if a := c.table.attemptOf(f.Seq, f.Attempt); a != nil {
+		c.cancelAttempt(a, "by narrowband")
+		c.answerCompact(f.Seq, f.Attempt, a.progress())
+		return
 	}
 	if c.stop.stopping || f.Attempt == 0 {
 		return
@@ -219,14 +230,22 @@ func (c *Core) cancelCompact(f wire.CompactCancel) {
 	c.dropAhead(f.Seq, f.Attempt)
 	c.addAhead(cancelAhead{f.Seq, f.Attempt, c.now.Mono})
 	c.record(aheadRecord{kindAhead, f.Seq, f.Attempt})
-	c.out.Narrowband = append(c.out.Narrowband, wire.CompactAck{Seq: f.Seq, Attempt: f.Attempt, Code: wire.CodeCancelled})
+	c.answerCompact(f.Seq, f.Attempt, wire.CodeCancelled)
 }
 
 func (c *Core) addAhead(r cancelAhead) {
+	c.table.see(r.seq, 0)
 	if len(c.ahead) >= MaxCancelledAhead {
 		c.ahead = c.ahead[1:]
 	}
 	c.ahead = append(c.ahead, r)
+}
+
+// isAhead reports whether a cancel waits for that attempt.
+func (c *Core) isAhead(seq uint64, attempt uint8) bool {
+	return slices.ContainsFunc(c.ahead, func(r cancelAhead) bool {
+		return r.seq == seq && r.attempt == attempt && c.now.Mono-r.at < AheadFor
+	})
 }
 
 // dropAhead forgets the cancel of an attempt that had not arrived, and those that

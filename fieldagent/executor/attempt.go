@@ -42,6 +42,9 @@ type attempt struct {
 	work   *wire.Instruction // while queued
 	lines  []string          // while queued, running, or lingering
 	stored bool              // while queued: it is in the journal
+	// See Verdict; while queued or running.
+	ends, endedBy string
+	cutBy         uint64 // the instruction that ended it early, 0 for none
 
 	arrivedMono time.Duration
 	startedMono time.Duration
@@ -50,12 +53,16 @@ type attempt struct {
 	aborted     bool // the work was asked to stop
 	byStop      bool // because the agent stops
 	percent     uint8
+	percentTold uint8
+	progressAt  time.Duration // when its progress was last told
 
 	// Unix ms as in events; 0 when it has not happened.
 	receivedAt, startedAt, finishedAt int64
 
 	code   wire.Code // once ended
 	detail string
+	// first is the number of the event that first told of it, 0 for none.
+	first uint64
 	// last is the number of its newest event, 0 for none.
 	last uint64
 	// endedMono is when it ended, or when the agent started if that was before.
@@ -97,6 +104,8 @@ type table struct {
 	newest map[uint64]*attempt
 	ends   []*attempt      // ended ones, by their end
 	marks  map[uint16]mark // by shard
+	// The highest instruction sequence and token sequence ever seen.
+	topSeq, topToken uint64
 }
 
 // mark stands for the forgotten attempts of one shard.
@@ -116,6 +125,7 @@ func (t *table) add(a *attempt) {
 		panic("bug: attempt " + a.token.String() + " added twice")
 	}
 	t.known[a.token] = a
+	t.see(a.seq, a.token.Seq)
 	before := t.newest[a.seq]
 	switch {
 	case before == nil || before.made != a.made:
@@ -130,6 +140,24 @@ func (t *table) add(a *attempt) {
 		t.newest[a.seq] = a
 	}
 }
+
+// see notes sequences that the gateway has given out.
+func (t *table) see(seq, token uint64) {
+	t.topSeq, t.topToken = max(t.topSeq, seq), max(t.topToken, token)
+}
+
+// attemptOf returns one attempt of the instruction, or nil.
+func (t *table) attemptOf(seq uint64, attempt uint8) *attempt {
+	for a := t.newest[seq]; a != nil; a = a.older {
+		if a.attempt == attempt {
+			return a
+		}
+	}
+	return nil
+}
+
+// take notes what the board says of the attempt.
+func (a *attempt) take(v Verdict) { a.lines, a.ends, a.endedBy = v.Lines, v.Ends, v.EndedBy }
 
 // staleAfter reports whether b is a newer attempt of the same instruction.
 func (a *attempt) staleAfter(b *attempt) bool {

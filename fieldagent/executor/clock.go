@@ -82,6 +82,16 @@ func (c *clock) stamp(now Now) int64 {
 	return max(ms, 1)
 }
 
+// told is the Unix time in ms for a heartbeat: the agent's own if it is trusted,
+// however far it is from the gateway's, so that the gateway sees that; else as
+// for events.
+func (c *clock) told(now Now) int64 {
+	if now.WallOK {
+		return max(now.Wall, 1)
+	}
+	return c.stamp(now)
+}
+
 // stepped returns by how much the own clock was set since the last step; 0 when
 // it ran on.
 func (c *clock) stepped(now Now) time.Duration {

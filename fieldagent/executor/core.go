@@ -69,12 +69,13 @@ func New(cfg Config, records [][]byte, now Now) (*Core, Output, error) {
 	c.out = Output{}
 	if len(records) == 0 {
 		c.incarnation = cfg.Incarnation
-		c.record(headRecord{kindHead, recordVersion, c.incarnation, c.next, c.through})
+		c.record(c.head(c.next))
 	}
 	c.table.sortEnds()
 	c.journalled = c.through
 	c.sent = c.through
 	c.resumeHedges()
+	c.hearAgain()
 	for len(c.running) > 0 {
 		c.end(c.running[0], Result{Code: wire.CodeInterrupted,
 			Detail: "the agent was restarted while this ran: it may or may not have had its effect"})
@@ -117,9 +118,7 @@ func (c *Core) Step(now Now, in Input) Output {
 		now.Mono = c.now.Mono
 	}
 	c.now, c.out = now, Output{}
-	if d := c.clock.stepped(now); d != 0 {
-		c.note(LevelInfo, "the clock was set", fmt.Sprintf("by %v", d))
-	}
+	c.lookAtClock()
 	switch in := in.(type) {
 	case Connected:
 		c.connected(in.Session)
@@ -136,9 +135,7 @@ func (c *Core) Step(now Now, in Input) Output {
 	case Finished:
 		c.finished(in)
 	case Progressed:
-		if a := c.table.known[in.Token]; a != nil && a.state == running {
-			a.percent = min(in.Percent, 100)
-		}
+		c.progressed(in)
 	case Tick:
 	case Stop:
 		c.stopNow(in.Reason)
@@ -149,6 +146,17 @@ func (c *Core) Step(now Now, in Input) Output {
 }
 
 func (c *Core) received(m wire.Message) {
+	if _, ok := m.(*wire.Welcome); !ok && !c.session.welcomed {
+		// It was sent to whoever was connected before: to this agent with another
+		// memory, or to another board under its name. What is meant for this one
+		// comes after the welcome. Only to stop something is right in any case.
+		if m, ok := m.(*wire.Cancel); ok {
+			c.cancel(m)
+			return
+		}
+		c.note(LevelDebug, "message ignored", fmt.Sprintf("%T before the welcome", m))
+		return
+	}
 	switch m := m.(type) {
 	case *wire.Instruction:
 		if c.clock.heard(c.now, m.SentAt) {
@@ -174,10 +182,7 @@ func (c *Core) received(m wire.Message) {
 func (c *Core) receivedCompact(frame any) {
 	switch f := frame.(type) {
 	case wire.CompactQuery:
-		if a := c.table.newest[f.Seq]; a != nil {
-			c.hear(a)
-			c.compact(a)
-		}
+		c.queryCompact(f)
 	case wire.CompactCancel:
 		c.cancelCompact(f)
 	default:
@@ -191,6 +196,7 @@ func (c *Core) finish() Output {
 	c.expireQueue()
 	c.giveUpOverdue()
 	c.startReady()
+	c.makeWay()
 	c.tellSlowWork()
 	c.goOnStopping()
 	c.keepSession()
@@ -218,6 +224,9 @@ func (c *Core) deadline() time.Duration {
 	}
 	if c.session.up {
 		at(c.session.nextAt)
+	}
+	if c.session.welcomed {
+		c.sessionDeadlines(at)
 	}
 	if c.session.welcomed && c.sent > c.through {
 		at(c.resendAt())

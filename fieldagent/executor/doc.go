@@ -34,7 +34,9 @@
 //   - An instruction whose earlier attempt ended well is not run again: the new
 //     attempt is answered with that result.
 //   - Two instructions that share a line never overlap and run in order of
-//     arrival, whatever their priorities (F4, A19).
+//     arrival, whatever their priorities (F4, A19). What makes safe does not wait
+//     all the same: an off level asks a running pulse on its pin to stop at once,
+//     and takes its turn when that has ended (see Verdict).
 //   - Nothing starts after its not_after (A9). It is looked at when the
 //     instruction arrives, while it waits and again when it is about to start. An
 //     instruction with a limit does not start while the time is not known.
@@ -45,20 +47,30 @@
 //   - What the agent says about a waiting instruction (received event, report,
 //     compact ack) is said only after the instruction is in the journal.
 //   - An event that is not acknowledged within HedgeAfter is told in short on the
-//     narrowband path as well, and repeated there until it is (B3).
+//     narrowband path as well, and repeated there until it is (B3). The gateway may
+//     ask there about one attempt; an unknown one is answered with never, and a
+//     question changes nothing.
+//   - After every welcome and every DigestEvery a digest sums up what the gateway
+//     has acknowledged to know of and what has not ended (B9).
+//   - A hello names the highest instruction and token sequence ever seen, across
+//     restarts and forgetting, so that a gateway with an old copy of its log does
+//     not use them again.
+//   - While the gateway refuses the node nothing starts; what runs may end.
 //
 // # Time
 //
 // Intervals use the monotonic clock. not_after is measured in the gateway's time,
 // which is known between two bounds: see clock. An own clock that is synchronised
 // and near those bounds is taken instead. Late is what is late by the latest that
-// the gateway's time can be.
+// the gateway's time can be. So nothing starts or expires because the agent's
+// clock is set (H1); the gateway is told of that with another hello.
 //
 // # Old copies
 //
 // If the gateway has events that the journal does not know, the journal is an old
 // copy of itself. The agent then begins a new incarnation, which tells the gateway
-// that things were forgotten, and numbers its events from 1 again.
+// that things were forgotten, and numbers its events from 1 again. What the old
+// copy says is waiting may have run since and ends with CodeUnknown.
 //
 // # What is remembered, and for how long
 //

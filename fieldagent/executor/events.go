@@ -23,6 +23,9 @@ func (c *Core) emit(a *attempt, ev *wire.Event) {
 	}
 	c.next++
 	a.last = ev.Number
+	if a.first == 0 {
+		a.first = ev.Number
+	}
 	c.addEvent(ev)
 	c.record(c.eventRecord(ev))
 	c.arm(a)

@@ -51,7 +51,7 @@ func (c *Core) sendHedges() {
 		if !c.narrowband || c.now.Mono < a.hedge.at || !c.mayCompact() {
 			continue
 		}
-		c.compact(a)
+		c.compact(a.seq, a.attempt, a.progress())
 		a.hedge.at = c.now.Mono + a.hedge.again
 		a.hedge.again = min(a.hedge.again*resendNum/resendDen, HedgeMost)
 	}
@@ -63,13 +63,18 @@ func (c *Core) mayCompact() bool {
 	return c.narrowbandAt-c.now.Mono <= (narrowbandBurst-1)*NarrowbandGap
 }
 
-// compact tells where an attempt stands on the narrowband path.
-func (c *Core) compact(a *attempt) {
-	if !c.narrowband || a.seq > wire.MaxCompactSeq {
-		return
+// answerCompact answers a question there, before any hedge. Answers are bounded as
+// well: what is beyond is not said, and will be asked for again.
+func (c *Core) answerCompact(seq uint64, attempt uint8, code wire.Code) {
+	if c.narrowband && c.narrowbandAt-c.now.Mono <= (narrowbandBurst+answerBurst-1)*NarrowbandGap {
+		c.compact(seq, attempt, code)
 	}
+}
+
+// compact tells where an attempt stands on the narrowband path.
+func (c *Core) compact(seq uint64, attempt uint8, code wire.Code) {
 	c.narrowbandAt = max(c.narrowbandAt, c.now.Mono) + NarrowbandGap
-	c.out.Narrowband = append(c.out.Narrowband, wire.CompactAck{Seq: a.seq, Attempt: a.attempt, Code: a.progress()})
+	c.out.Narrowband = append(c.out.Narrowband, wire.CompactAck{Seq: seq, Attempt: attempt, Code: code})
 }
 
 func (c *Core) hedgeDeadlines(at func(time.Duration)) {

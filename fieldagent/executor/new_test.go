@@ -64,17 +64,46 @@ func TestJournalThatMakesNoSenseIsRefused(t *testing.T) {
 	}
 }
 
+// A power cut may leave a waiting instruction in the journal without its received
+// event. Its number is then used for that, not for another event.
+func TestReceivedEventThatWasCutOffIsToldAfterAll(t *testing.T) {
+	w := &world{t: t, deadline: executor.NoDeadline}
+	for _, line := range []string{"start workers=1", "connect", "welcome", "deliver 1", "deliver 2", "wait 300ms"} {
+		w.command(line)
+	}
+	for i, r := range w.journal {
+		if kindOf(t, r) == 2 {
+			w.journal = w.journal[:i+1]
+			break
+		}
+	}
+	w.out.Reset()
+	for _, line := range []string{"restart", "connect", "welcome"} {
+		w.command(line)
+	}
+	for _, want := range []string{"event 1: 2/1 received", "event 2: 1/1 processed interrupted"} {
+		if !strings.Contains(w.out.String(), want) {
+			t.Errorf("no %s in\n%s", want, w.out.String())
+		}
+	}
+}
+
+func kindOf(t *testing.T, record []byte) uint8 {
+	t.Helper()
+	var head struct {
+		Kind uint8 `cbor:"0,keyasint"`
+	}
+	if err := wire.DecodeRecord(record, &head); err != nil {
+		t.Fatal(err)
+	}
+	return head.Kind
+}
+
 // without drops the first event record (kind 4).
 func without(t *testing.T, records [][]byte) [][]byte {
 	t.Helper()
 	for i, r := range records {
-		var head struct {
-			Kind uint8 `cbor:"0,keyasint"`
-		}
-		if err := wire.DecodeRecord(r, &head); err != nil {
-			t.Fatal(err)
-		}
-		if head.Kind == 4 {
+		if kindOf(t, r) == 4 {
 			return append(records[:i:i], records[i+1:]...)
 		}
 	}
@@ -139,7 +168,7 @@ func FuzzMessagesNeverPanic(f *testing.F) {
 			executor.Disconnected{},
 		}
 		if seq <= wire.MaxCompactSeq {
-			messages = append(messages, executor.ReceivedCompact{Frame: wire.CompactQuery{Seq: seq}},
+			messages = append(messages, executor.ReceivedCompact{Frame: wire.CompactQuery{Seq: seq, Attempt: attempt}},
 				executor.ReceivedCompact{Frame: wire.CompactCancel{Seq: seq, Attempt: attempt}})
 		}
 		for range 3 {

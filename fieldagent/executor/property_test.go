@@ -1,7 +1,6 @@
 package executor_test
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -36,7 +35,8 @@ type site struct {
 	t    *testing.T
 	seed uint64
 	rng  *rand.Rand
-	calm bool
+	calm bool // no faults
+	busy bool // but more work, new connections and orderly restarts
 
 	core    *executor.Core
 	journal [][]byte
@@ -52,13 +52,16 @@ type site struct {
 	running map[wire.Token][]string // lines
 	done    map[wire.Token]wire.Code
 	told    map[uint64][]byte // event by number, as sent
+	seen    [2]uint64         // highest sequence and token of a hello
 
 	// The gateway.
-	jobs     []*job
-	last     uint64
-	accepted int
-	down     []wire.Message // to the agent
-	trace    []string
+	jobs    []*job
+	last    uint64
+	held    map[wire.Token]wire.Ref // it has heard of these and not of their end
+	acked   uint64                  // the agent knows that it has the events up to this one
+	digests int                     // that could be compared
+	down    []wire.Message          // to the agent
+	trace   []string
 }
 
 type job struct {
@@ -71,18 +74,33 @@ type job struct {
 
 func play(t *testing.T, seed uint64) []string {
 	s := &site{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 11)), began: map[wire.Token]int{},
-		running: map[wire.Token][]string{}, done: map[wire.Token]wire.Code{}, told: map[uint64][]byte{}}
+		running: map[wire.Token][]string{}, done: map[wire.Token]wire.Code{}, told: map[uint64][]byte{}, held: map[wire.Token]wire.Ref{}}
 	s.start()
 	for range 400 {
 		s.move()
 	}
-	s.calm = true
+	s.calm, s.busy = true, true
+	for range 100 {
+		s.move()
+		s.interrupt()
+	}
+	s.busy = false
 	for i := 0; !s.settled(); i++ {
 		if i > 5000 {
 			s.fail("does not settle: %s", s.open())
 			break
 		}
 		s.move()
+	}
+	// B9: at rest both hold the same, and a period brings the proof.
+	before := s.digests
+	s.move() // in case that it is not connected
+	for range 2 * int(executor.DigestEvery/time.Second) {
+		s.pass(time.Second)
+		s.receive()
+	}
+	if s.digests == before || len(s.held) > 0 {
+		s.fail("%d digests at rest, %d attempts held", s.digests-before, len(s.held))
 	}
 	return s.trace
 }
@@ -182,77 +200,6 @@ func (s *site) begin(w executor.Work) {
 	}
 }
 
-// uplink is a message on its way to the gateway.
-func (s *site) uplink(m wire.Message) {
-	b, err := wire.Encode(m)
-	if err != nil {
-		s.fail("can't be sent: %v", err)
-		return
-	}
-	if e, ok := m.(*wire.Event); ok {
-		if before, ok := s.told[e.Number]; ok && !bytes.Equal(before, b) {
-			s.fail("event %d is told in two ways", e.Number)
-		}
-		s.told[e.Number] = b
-		if e.Number > s.last+uint64(executor.Window)*2 {
-			s.fail("event %d is under way while the gateway has %d", e.Number, s.last)
-		}
-	}
-	if s.fault(20) {
-		return
-	}
-	m, err = wire.DecodeUplink(b)
-	if err != nil {
-		s.fail("can't be read: %v", err)
-		return
-	}
-	switch m := m.(type) {
-	case *wire.Hello:
-		if m.First > s.last+1 || m.Next < s.last+1 {
-			s.fail("hello with events %d to %d, the gateway has %d", m.First, m.Next, s.last)
-		}
-		s.answer(&wire.Welcome{Session: m.Session, Epoch: 1, Now: s.gateway(), HeartbeatMs: 5000, Through: s.last})
-	case *wire.Event:
-		gap := m.Number > s.last+1
-		if m.Number == s.last+1 {
-			s.last++
-			s.accept(m)
-		}
-		s.answer(&wire.EventAck{Through: s.last, Gap: gap})
-	}
-}
-
-func (s *site) answer(m wire.Message) {
-	if s.fault(20) {
-		return
-	}
-	s.down = append(s.down, m)
-	if s.fault(10) {
-		s.down = append(s.down, m)
-	}
-}
-
-// accept is the gateway taking an event.
-func (s *site) accept(e *wire.Event) {
-	s.accepted++
-	if e.Phase != wire.PhaseProcessed {
-		return
-	}
-	s.trace = append(s.trace, fmt.Sprintf("%v %d/%d %s", s.at, e.Seq, e.Attempt, e.Code))
-	if before, ok := s.done[e.Token]; ok && before != e.Code {
-		s.fail("token %v ended as %s and as %s", e.Token, before, e.Code)
-	}
-	s.done[e.Token] = e.Code
-	if e.Code == wire.CodeExpired && s.began[e.Token] > 0 {
-		s.fail("token %v expired and ran", e.Token)
-	}
-	for _, j := range s.jobs {
-		if j.in.Token == e.Token {
-			j.final, j.code = true, e.Code
-		}
-	}
-}
-
 // move lets one thing happen.
 func (s *site) move() {
 	s.pass(time.Duration(s.rng.IntN(300)) * time.Millisecond)
@@ -266,15 +213,47 @@ func (s *site) move() {
 		s.up, s.down = false, nil
 		s.step(executor.Disconnected{})
 	}
-	for s.up && len(s.down) > 0 && !s.fault(20) {
-		m := s.down[0]
-		s.down = s.down[1:]
-		s.step(executor.Received{Message: m})
-	}
+	s.receive()
 	s.endWork()
 	s.manage()
 	if s.fault(1) {
 		s.start()
+	}
+}
+
+// interrupt ends the connection, or the agent between two steps, while nothing is
+// lost: so that there is much to compare.
+func (s *site) interrupt() {
+	switch {
+	case s.chance(20):
+		s.up, s.down = false, nil
+		s.step(executor.Disconnected{})
+	case s.chance(5):
+		s.journal = s.core.Snapshot()
+	case s.chance(5):
+		s.start()
+	}
+}
+
+// receive gives the agent what is on its way to it.
+func (s *site) receive() {
+	for s.up && len(s.down) > 0 && !s.fault(20) {
+		m := s.down[0]
+		s.down = s.down[1:]
+		s.heard(m)
+		s.step(executor.Received{Message: m})
+	}
+}
+
+// heard follows what the agent knows of the gateway's progress.
+func (s *site) heard(m wire.Message) {
+	switch m := m.(type) {
+	case *wire.EventAck:
+		s.acked = max(s.acked, m.Through)
+	case *wire.Welcome:
+		if m.Session == s.session {
+			s.acked = max(s.acked, m.Through)
+		}
 	}
 }
 
@@ -310,88 +289,4 @@ func sortedTokens(m map[wire.Token][]string) []wire.Token {
 	}
 	slices.SortFunc(list, func(a, b wire.Token) int { return int(a.Seq) - int(b.Seq) })
 	return list
-}
-
-// manage is the gateway's part: new instructions, resends, retries, cancels and
-// questions.
-func (s *site) manage() {
-	if !s.calm && s.chance(30) {
-		s.submit()
-	}
-	if !s.up {
-		return
-	}
-	for _, j := range s.jobs {
-		if j.final {
-			if j.code != wire.CodeOK && j.attempts < 3 && s.fault(5) {
-				s.retry(j)
-			}
-			continue
-		}
-		if s.at-j.sentAt > 2*time.Second {
-			j.sentAt = s.at
-			in := *j.in
-			in.SentAt = s.gateway()
-			s.answer(&in)
-		}
-		if s.fault(1) {
-			s.answer(&wire.Cancel{Seq: j.in.Seq, Token: j.in.Token})
-		}
-		if s.fault(1) {
-			s.answer(&wire.Query{Refs: []wire.Ref{{Seq: j.in.Seq, Token: j.in.Token}}})
-		}
-		if s.fault(1) {
-			s.retry(j) // it lost patience
-		}
-	}
-}
-
-func (s *site) submit() {
-	seq := uint64(len(s.jobs) + 1)
-	in := &wire.Instruction{Seq: seq, Key: wire.Key{Site: "s", Millis: s.gateway(), Seq: seq}.String(), Intent: "do",
-		Priority: wire.Priority(s.rng.IntN(4))}
-	if line := []string{"", "a", "b", "nowhere"}[s.rng.IntN(4)]; line != "" {
-		in.Args = encodeMap(s.t, map[string]any{"on": line})
-	}
-	if s.chance(30) {
-		in.NotAfter = s.gateway() + int64(s.rng.IntN(5000))
-	}
-	j := &job{in: in}
-	s.jobs = append(s.jobs, j)
-	s.retry(j)
-}
-
-// retry begins a new attempt.
-func (s *site) retry(j *job) {
-	tokens := 0
-	for _, o := range s.jobs {
-		tokens += o.attempts
-	}
-	in := *j.in
-	j.attempts++
-	in.Attempt, in.Token = uint8(j.attempts), wire.Token{Shard: 1, Seq: uint64(tokens + 1), Rand: 3}
-	in.SentAt = s.gateway()
-	j.in, j.final, j.sentAt = &in, false, s.at
-	if s.up {
-		s.answer(&in)
-	}
-}
-
-// settled reports whether the gateway knows the end of everything and nothing is
-// under way.
-func (s *site) settled() bool { return s.open() == "" }
-
-func (s *site) open() string {
-	if s.t.Failed() {
-		return ""
-	}
-	for _, j := range s.jobs {
-		if !j.final {
-			return fmt.Sprintf("instruction %d has no end", j.in.Seq)
-		}
-		if j.code == wire.CodeOK && s.began[j.in.Token] == 0 && j.attempts == 1 {
-			return fmt.Sprintf("instruction %d is done but never ran", j.in.Seq)
-		}
-	}
-	return ""
 }

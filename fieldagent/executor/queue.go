@@ -40,17 +40,21 @@ func (c *Core) recheckQueue() {
 			c.end(a, Result{Code: v.Code, Detail: v.Detail})
 			continue
 		}
-		a.lines = v.Lines
+		a.take(v)
 		i++
 	}
 }
 
 // startReady starts waiting attempts while there are workers.
 func (c *Core) startReady() {
-	for !c.stop.stopping && len(c.running) < c.cfg.Workers {
+	for !c.stop.stopping && c.session.refused == "" && len(c.running) < c.cfg.Workers {
 		a := c.pick()
 		if a == nil {
 			return
+		}
+		if by := c.ender(a); by != nil {
+			c.end(a, Result{Code: wire.CodeCancelled, Detail: fmt.Sprintf("ended by instruction %d before it started", by.seq)})
+			continue
 		}
 		if o := a.succeeded(); o != nil {
 			c.end(a, c.resultOf(a, o))
@@ -109,6 +113,35 @@ func (a *attempt) hold(held map[string]bool) (free bool) {
 		held[l] = true
 	}
 	return free
+}
+
+// ender returns a waiting attempt that ends this one and could start by itself; nil
+// if there is none. Those behind a on a line came after it.
+func (c *Core) ender(a *attempt) *attempt {
+	if a.endedBy == "" || c.session.refused != "" {
+		return nil
+	}
+	for _, by := range c.queue {
+		if by != a && by.ends == a.endedBy && c.timely(by) && !c.olderRuns(by) && by.succeeded() == nil {
+			return by
+		}
+	}
+	return nil
+}
+
+// makeWay asks running work to stop that an attempt behind it ends: an off level
+// does not wait for the end of a pulse, nor for a worker. The order on the line
+// stays that of arrival.
+func (c *Core) makeWay() {
+	for _, a := range c.running {
+		if a.aborted {
+			continue
+		}
+		if by := c.ender(a); by != nil {
+			a.cutBy = by.seq
+			c.abort(a)
+		}
+	}
 }
 
 func (c *Core) rank(a *attempt) time.Duration {
@@ -211,7 +244,30 @@ func (c *Core) finished(in Finished) {
 		r.Code = wire.CodeInterrupted
 		r.Detail = "the agent was stopped while this ran; " + r.Detail
 	}
+	if a.cutBy != 0 && r.Code == wire.CodeCancelled {
+		why := fmt.Sprintf("ended early by instruction %d", a.cutBy)
+		if r.Detail != "" {
+			why += ": " + r.Detail
+		}
+		r.Detail = why
+	}
 	c.end(a, r)
+}
+
+// progressed notes how far work has come. The heartbeats carry it; while the
+// gateway listens it becomes an event now and then.
+func (c *Core) progressed(in Progressed) {
+	a := c.table.known[in.Token]
+	if a == nil || a.state != running {
+		return
+	}
+	a.percent = min(in.Percent, 100)
+	since := max(a.progressAt, a.startedMono)
+	if !a.startTold || a.percent == a.percentTold || c.now.Mono-since < ProgressEvery || !c.session.welcomed || !c.tellable() {
+		return
+	}
+	a.progressAt, a.percentTold = c.now.Mono, a.percent
+	c.emit(a, &wire.Event{Phase: wire.PhaseProgress, Percent: a.percent})
 }
 
 // giveUpOverdue ends attempts whose work does not heed its time limit. The worker
@@ -239,7 +295,8 @@ func (c *Core) giveUpOverdue() {
 func (c *Core) end(a *attempt, r Result) {
 	c.leaveQueue(a)
 	c.leaveRunning(a)
-	a.state, a.code, a.detail, a.work, a.lines = ended, r.Code, clip(r.Detail, wire.MaxDetailBytes), nil, nil
+	a.state, a.code, a.detail, a.work = ended, r.Code, clip(r.Detail, wire.MaxDetailBytes), nil
+	a.take(Verdict{})
 	a.finishedAt, a.endedMono = max(c.clock.stamp(c.now), a.receivedAt, a.startedAt), c.now.Mono
 	c.emit(a, &wire.Event{Phase: wire.PhaseProcessed, Code: a.code, Detail: a.detail, Payload: r.Payload})
 	c.table.ends = append(c.table.ends, a)

@@ -31,12 +31,16 @@ type headRecord struct {
 	Incarnation uint64     `cbor:"2,keyasint"`
 	Next        uint64     `cbor:"3,keyasint"` // first event number not in use
 	Through     uint64     `cbor:"4,keyasint,omitempty"`
+	// The highest sequences ever seen; what carried them may be forgotten.
+	TopSeq   uint64 `cbor:"5,keyasint,omitempty"`
+	TopToken uint64 `cbor:"6,keyasint,omitempty"`
 }
 
 type queuedRecord struct {
 	Kind        recordKind       `cbor:"0,keyasint"`
 	Instruction wire.Instruction `cbor:"1,keyasint"`
 	ReceivedAt  int64            `cbor:"2,keyasint"`
+	First       uint64           `cbor:"3,keyasint,omitempty"` // number of its first event
 }
 
 // attemptRecord is kindStarted and kindEnded.
@@ -111,11 +115,17 @@ func (a *attempt) record(kind recordKind) attemptRecord {
 	}
 }
 
+// head is the record that a journal begins with; next is the first event number
+// that is not in use before the records that follow.
+func (c *Core) head(next uint64) headRecord {
+	return headRecord{kindHead, recordVersion, c.incarnation, next, c.through, c.table.topSeq, c.table.topToken}
+}
+
 // Snapshot returns the shortest journal that means the same as everything
 // recorded so far. The shell rewrites the journal with it when it has grown, only
 // between two steps and after the records of the last one are durable.
 func (c *Core) Snapshot() [][]byte {
-	records := [][]byte{encode(headRecord{kindHead, recordVersion, c.incarnation, c.through + 1, c.through})}
+	records := [][]byte{encode(c.head(c.through + 1))}
 	shards := make([]uint16, 0, len(c.table.marks))
 	for s := range c.table.marks {
 		shards = append(shards, s)
@@ -140,7 +150,7 @@ func (c *Core) Snapshot() [][]byte {
 	}
 	for _, a := range c.queue {
 		if a.stored {
-			records = append(records, encode(queuedRecord{kindQueued, *a.work, a.receivedAt}))
+			records = append(records, encode(queuedRecord{kindQueued, *a.work, a.receivedAt, a.first}))
 		}
 	}
 	for _, ev := range c.events {
@@ -181,7 +191,11 @@ func (c *Core) replay(i int, b []byte) error {
 	case kindThrough:
 		return replayAs(b, func(r throughRecord) error { c.forgetEvents(r.Through); return nil })
 	case kindMark:
-		return replayAs(b, func(r markRecord) error { c.table.marks[r.Shard] = mark{r.Seq, r.Made}; return nil })
+		return replayAs(b, func(r markRecord) error {
+			c.table.marks[r.Shard] = mark{r.Seq, r.Made}
+			c.table.see(0, r.Seq)
+			return nil
+		})
 	case kindDropped:
 		return replayAs(b, func(r droppedRecord) error {
 			if a := c.table.known[r.Token]; a != nil && a.state == queued {
@@ -214,6 +228,7 @@ func (c *Core) replayHead(r headRecord) error {
 		return fmt.Errorf("impossible head %+v", r)
 	}
 	c.incarnation, c.next, c.through = r.Incarnation, r.Next, r.Through
+	c.table.see(r.TopSeq, r.TopToken)
 	return nil
 }
 
@@ -225,7 +240,7 @@ func (c *Core) replayQueued(r queuedRecord) error {
 		return fmt.Errorf("token %s queued twice", r.Instruction.Token)
 	}
 	a := c.newAttempt(&r.Instruction)
-	a.receivedAt, a.stored = r.ReceivedAt, true
+	a.receivedAt, a.stored, a.first = r.ReceivedAt, true, r.First
 	c.table.add(a)
 	c.queue = append(c.queue, a)
 	return nil
@@ -272,6 +287,9 @@ func (c *Core) replayEvent(r eventRecord) error {
 		c.table.add(a)
 	}
 	a.last = ev.Number
+	if a.first == 0 || ev.Phase == wire.PhaseReceived {
+		a.first = ev.Number
+	}
 	if ev.Phase != wire.PhaseProcessed || a.state == ended {
 		return nil
 	}
@@ -282,6 +300,17 @@ func (c *Core) replayEvent(r eventRecord) error {
 	a.work = nil
 	c.table.ends = append(c.table.ends, a)
 	return nil
+}
+
+// hearAgain numbers the received events anew that were cut off the journal with
+// its end, behind the instructions that they tell of.
+func (c *Core) hearAgain() {
+	for _, a := range c.queue {
+		if a.first >= c.next {
+			a.first = 0
+			c.emit(a, &wire.Event{Phase: wire.PhaseReceived})
+		}
+	}
 }
 
 // sortEnds puts ended attempts in the order of their last events, which is the

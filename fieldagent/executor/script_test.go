@@ -92,6 +92,7 @@ type world struct {
 	wallOff  time.Duration // the agent's clock against the true time
 	unset    bool          // the agent knows that its clock is wrong
 	deadline time.Duration
+	newest   uint64 // event that was sent
 	out      strings.Builder
 }
 
@@ -102,8 +103,8 @@ func (w *world) now() executor.Now {
 // gateway is the gateway's time, which is the true one.
 func (w *world) gateway() int64 { return wallAtStart + (w.uptime + w.mono).Milliseconds() }
 
-// check knows do (any args), which holds the lines of its argument "on", and
-// refuses what says so.
+// check knows do (any args), which holds the lines of its argument "on", ends what
+// its argument "ends" says and is ended by "ended-by", and refuses what says so.
 func check(intent string, args wire.RawMap) executor.Verdict {
 	m, err := wire.DecodeMap(args)
 	if err != nil || intent != "do" {
@@ -116,7 +117,10 @@ func check(intent string, args wire.RawMap) executor.Verdict {
 	if on == "" {
 		return executor.Verdict{}
 	}
-	return executor.Verdict{Lines: strings.Split(on, ",")}
+	v := executor.Verdict{Lines: strings.Split(on, ",")}
+	v.Ends, _ = m["ends"].(string)
+	v.EndedBy, _ = m["ended-by"].(string)
+	return v
 }
 
 func config(workers int) executor.Config {
@@ -133,11 +137,12 @@ func config(workers int) executor.Config {
 //	connect [S] | disconnect       the primary connection
 //	narrowband up | down
 //	welcome [through=N] [session=N] [heartbeat=D] [refused=TEXT]
-//	deliver SEQ [attempt=N] [token=N] [made=D] [on=LINES] [prio=P] [for=D] [timeout=D] [intent=I] [sent=D] [through=N]
+//	deliver SEQ [attempt=N] [token=N] [made=D] [on=LINES [ends=X] [ended-by=X]] [prio=P] [for=D] [timeout=D] [intent=I] [sent=D] [through=N]
 //	cancel SEQ [attempt=N]         query SEQ [attempt=N]
-//	compact-cancel SEQ [attempt=N] compact-query SEQ
-//	ack N [gap]
-//	finish SEQ [attempt=N] [code] [percent=N]
+//	compact-cancel SEQ [attempt=N] compact-query SEQ [attempt=N] [times=N]
+//	ack [N [gap]]                  N or the newest event that was sent
+//	progress SEQ PERCENT [attempt=N]
+//	finish SEQ [attempt=N] [code] [detail=TEXT]
 //	stop
 //
 // D is a duration from the start or from now; for=D sets not_after.
@@ -162,7 +167,7 @@ func (w *world) lifecycle(name string, a *arguments) bool {
 	case "start":
 		w.cfg = config(int(a.number("workers", 2)))
 		w.cfg.MaxQueue, w.cfg.MaxKnown = int(a.number("queue", 0)), int(a.number("known", 0))
-		w.journal, w.mono, w.uptime, w.wallOff, w.unset = nil, 0, 0, 0, false
+		w.journal, w.mono, w.uptime, w.wallOff, w.unset, w.newest = nil, 0, 0, 0, false, 0
 		w.boot()
 	case "restart":
 		w.uptime += w.mono
@@ -254,15 +259,23 @@ func (w *world) input(name string, a *arguments) {
 	case "compact-cancel":
 		w.step(executor.ReceivedCompact{Frame: wire.CompactCancel{Seq: seq, Attempt: attempt}})
 	case "compact-query":
-		w.step(executor.ReceivedCompact{Frame: wire.CompactQuery{Seq: seq}})
+		for range a.number("times", 1) {
+			w.step(executor.ReceivedCompact{Frame: wire.CompactQuery{Seq: seq, Attempt: attempt}})
+		}
 	case "ack":
+		if len(a.plain) == 0 {
+			seq = w.newest
+		}
 		recv(&wire.EventAck{Through: seq, Gap: len(a.plain) > 1})
 	case "finish":
 		code := wire.CodeOK
 		if len(a.plain) > 1 {
 			code = codeNamed(w.t, a.plain[1])
 		}
-		w.step(executor.Finished{Token: token, Result: executor.Result{Code: code}})
+		w.step(executor.Finished{Token: token, Result: executor.Result{Code: code, Detail: a.text("detail", "")}})
+	case "progress":
+		percent, _ := strconv.ParseUint(a.plain[1], 10, 8)
+		w.step(executor.Progressed{Token: token, Percent: uint8(percent)})
 	case "stop":
 		w.step(executor.Stop{Reason: "asked to"})
 	default:
@@ -278,7 +291,7 @@ func (w *world) instruction(a *arguments, seq uint64, attempt uint8, token wire.
 		TimeoutMs: uint32(a.duration(a.text("timeout", "0s")).Milliseconds()), Through: a.number("through", 0),
 	}
 	if on := a.text("on", ""); on != "" {
-		in.Args = encodeMap(w.t, map[string]any{"on": on})
+		in.Args = encodeMap(w.t, map[string]any{"on": on, "ends": a.text("ends", ""), "ended-by": a.text("ended-by", "")})
 	}
 	if f := a.text("for", ""); f != "" {
 		in.NotAfter = w.gateway() + a.duration(f).Milliseconds()

@@ -23,6 +23,11 @@ type session struct {
 	// askedAt is when the first hello was sent that no welcome has answered.
 	asked   bool
 	askedAt time.Duration
+	// digestAt is when the next digest is due.
+	digestAt time.Duration
+	// clockSet is what the last hello said of the agent's clock; clockNews says
+	// that the clock was set since, so that another one is due.
+	clockSet, clockNews bool
 }
 
 // stopping is how far the agent's end has come.
@@ -39,20 +44,24 @@ type stopping struct {
 
 func (c *Core) connected(id uint64) {
 	s := &c.session
-	s.up, s.id, s.welcomed, s.refused, s.asked = true, id, false, "", false
+	s.up, s.id, s.welcomed, s.asked = true, id, false, false // refused stays until a welcome takes it back
 	c.sent = c.through
 	c.hello()
 }
 
 func (c *Core) hello() {
+	for _, a := range c.queue {
+		c.hear(a) // what the hello counts as seen must stay so
+	}
 	h := c.cfg.Hello
 	h.Session, h.Incarnation = c.session.id, c.incarnation
 	h.First, h.Next = c.through+1, c.next
 	h.Clock, h.ClockSet = max(c.now.Wall, 0), c.now.WallOK
 	h.Workers = uint16(c.cfg.Workers)
+	h.TopSeq, h.TopToken = c.table.topSeq, c.table.topToken
 	c.send(&h)
 	s := &c.session
-	s.helloAt = c.now.Mono
+	s.helloAt, s.clockSet, s.clockNews = c.now.Mono, h.ClockSet, false
 	if !s.asked {
 		s.asked, s.askedAt = true, c.now.Mono
 	}
@@ -118,12 +127,14 @@ func (c *Core) welcome(m *wire.Welcome) {
 	}
 	s.nextAt = c.now.Mono + s.beat
 	c.sent, c.resendIn = c.through, ResendAfter
+	c.digest()
 }
 
 // reincarnate begins a new life: the gateway has events of this agent that its
 // journal does not know, so the journal is an old copy (a card that was written
 // back). Numbers would be used twice and what ran since then is not known. The
-// new incarnation tells the gateway so; events start again at 1.
+// new incarnation tells the gateway so; events start again at 1. What waits may
+// have run long ago and is given up.
 func (c *Core) reincarnate(through uint64) {
 	if c.incarnation == c.cfg.Incarnation {
 		if c.now.Mono-c.session.helloAt < HelloAgain {
@@ -137,6 +148,15 @@ func (c *Core) reincarnate(through uint64) {
 	r := rebornRecord{kindReborn, c.cfg.Incarnation}
 	c.record(r)
 	c.renumber(r)
+	for len(c.queue) > 0 {
+		c.end(c.queue[0], Result{Code: wire.CodeUnknown,
+			Detail: "the agent's journal is an old copy of itself: this may have run before, so it is not run now; retry the instruction if it must run"})
+	}
+	for _, a := range c.running {
+		if a.startTold && a.first == 0 {
+			c.emit(a, &wire.Event{Phase: wire.PhaseStarted})
+		}
+	}
 	c.session.welcomed = false
 	c.hello()
 }
@@ -150,6 +170,7 @@ func (c *Core) renumber(r rebornRecord) {
 	}
 	for _, a := range c.table.known {
 		a.last -= min(a.last, c.through)
+		a.first -= min(a.first, c.through)
 	}
 	c.incarnation, c.through, c.sent, c.journalled = r.Incarnation, 0, 0, 0
 	c.next = firstEvent + uint64(len(c.events))
@@ -159,7 +180,16 @@ func (c *Core) renumber(r rebornRecord) {
 // hello as long as nobody has answered.
 func (c *Core) keepSession() {
 	s := &c.session
-	if !s.up || c.now.Mono < s.nextAt || c.stop.done {
+	if !s.up || c.stop.done {
+		return
+	}
+	if s.welcomed && c.now.Mono >= c.digestDue() {
+		c.digest()
+	}
+	if s.clockNews {
+		c.askTime()
+	}
+	if c.now.Mono < s.nextAt {
 		return
 	}
 	if !s.welcomed {
@@ -168,7 +198,7 @@ func (c *Core) keepSession() {
 	}
 	s.nextAt = c.now.Mono + s.beat
 	h := &wire.Heartbeat{
-		Session: s.id, Clock: c.clock.stamp(c.now), UptimeMs: (c.now.Mono - s.started).Milliseconds(),
+		Session: s.id, Clock: c.clock.told(c.now), UptimeMs: (c.now.Mono - s.started).Milliseconds(),
 		Queued: uint32(len(c.queue)), Through: c.through, Next: c.next,
 	}
 	for _, a := range c.running {

@@ -61,10 +61,20 @@ func (w *world) message(m wire.Message) string {
 	switch m := m.(type) {
 	case *wire.Hello:
 		fmt.Fprintf(&s, "hello session %d, life %d, events %d to %d", m.Session, m.Incarnation-76, m.First, m.Next)
+		if m.TopSeq > 0 {
+			fmt.Fprintf(&s, ", seen %d and token %d", m.TopSeq, m.TopToken)
+		}
+		if off := time.Duration(m.Clock-w.gateway()) * time.Millisecond; off != 0 || !m.ClockSet {
+			fmt.Fprintf(&s, ", clock %s, set: %v", w.clock(m.Clock), m.ClockSet)
+		}
 	case *wire.Event:
+		w.newest = max(w.newest, m.Number)
 		fmt.Fprintf(&s, "event %d: %d/%d %s", m.Number, m.Seq, m.Attempt, m.Phase)
 		if m.Phase == wire.PhaseProcessed {
 			fmt.Fprintf(&s, " %s", m.Code)
+		}
+		if m.Phase == wire.PhaseProgress {
+			fmt.Fprintf(&s, " %d %%", m.Percent)
 		}
 		fmt.Fprintf(&s, " (%s %s %s)", w.at(m.ReceivedAt), w.at(m.StartedAt), w.at(m.FinishedAt))
 		if m.Detail != "" {
@@ -72,6 +82,11 @@ func (w *world) message(m wire.Message) string {
 		}
 	case *wire.Heartbeat:
 		fmt.Fprintf(&s, "heartbeat: %d running, %d queued, through %d", len(m.Running), m.Queued, m.Through)
+		if m.Clock != w.gateway() {
+			fmt.Fprintf(&s, ", clock %s", w.clock(m.Clock))
+		}
+	case *wire.Digest:
+		fmt.Fprintf(&s, "digest of %d, next event %d", m.Count, m.Next)
 	case *wire.Report:
 		s.WriteString("report:")
 		for _, st := range m.States {
@@ -89,6 +104,18 @@ func (w *world) message(m wire.Message) string {
 		fmt.Fprintf(&s, "%T", m)
 	}
 	return s.String()
+}
+
+// clock prints how far an agent's time is from the true one.
+func (w *world) clock(ms int64) string {
+	if ms < wallAtStart/2 {
+		return "of 1970"
+	}
+	d := time.Duration(ms-w.gateway()) * time.Millisecond
+	if d < 0 {
+		return short(d)
+	}
+	return "+" + short(d)
 }
 
 // at prints a time of an event as seconds since the first start.

@@ -139,6 +139,11 @@ type Verdict struct {
 	// Lines are what the execution holds (pins, buses). Instructions that share
 	// one never overlap.
 	Lines []string
+	// Ends is the state that the execution brings about at once, for example "pin
+	// GPIO17 low"; EndedBy is the state that leaves the execution nothing to do,
+	// for a pulse its off level. What makes safe does not wait: work is stopped as
+	// soon as an instruction behind it Ends what it is EndedBy. Empty for none.
+	Ends, EndedBy string
 }
 
 // Config says what the agent is and how it behaves. Zero values mean the
@@ -180,7 +185,10 @@ const (
 	NarrowbandGap     = 100 * time.Millisecond // the narrowband path takes ten frames a second
 	HelloAgain        = 5 * time.Second        // a hello without welcome is repeated
 	AskTimeAgain      = time.Minute            // between hellos that only ask for the time
-	RefusedAgain      = time.Minute            // so is one that was refused
+	RefusedAgain      = 5 * time.Second        // so is one that was refused
+	DigestEvery       = 5 * time.Minute        // between digests (B9)
+	DigestWait        = 10 * time.Second       // so long one waits for events under way
+	ProgressEvery     = 10 * time.Second       // between progress events of one attempt
 	DefaultHeartbeat  = 5 * time.Second        // if the welcome names none
 	ClockLimit        = 2 * time.Second        // own and gateway's clock may differ by this
 	RememberFor       = 24 * time.Hour         // running time after the end of an attempt
@@ -205,4 +213,5 @@ const (
 	recordVersion        = 1
 	firstEvent           = 1
 	narrowbandBurst      = 10
+	answerBurst          = 10 // frames that answers there may take beyond what hedges may
 )

@@ -88,11 +88,13 @@ func after(d time.Duration) {
 }
 
 func TestConnectsSubscribesSendsAndTakesLeave(t *testing.T) {
-	b := &broker{greet: [][]byte{[]byte("a"), []byte("b")}}
+	b := &broker{down: true, greet: [][]byte{[]byte("a"), []byte("b")}}
 	run(t, b, func(p *peer) {
 		if p.Send([]byte("too early")) {
 			t.Error("took a message without a connection")
 		}
+		after(0) // the first attempt fails
+		b.set(func() { b.down = false })
 		after(time.Second)
 		if p.ups() != 1 || strings.Join(p.got, "") != "ab" {
 			t.Errorf("connections %v, received %v", p.sessions, p.got)
@@ -103,11 +105,48 @@ func TestConnectsSubscribesSendsAndTakesLeave(t *testing.T) {
 	})
 	c := b.connects[0]
 	if !c.CleanSession || c.ProtocolVersion != 4 || c.ClientIdentifier != "agent/pump-1" || c.Keepalive != 20 ||
-		!c.WillFlag || c.WillTopic != "evt" || string(c.WillMessage) != "\x01" || c.WillQos != 0 {
+		!c.WillFlag || c.WillTopic != "evt" || string(c.WillMessage) != "\x02" || c.WillQos != 0 {
 		t.Errorf("connect packet %v", c)
 	}
 	if got := strings.Join(b.published, ""); got != "xy" || b.goodbyes != 1 || b.subs[0] != "cmd" {
 		t.Errorf("published %q, %d goodbyes, subscriptions %v", got, b.goodbyes, b.subs)
+	}
+}
+
+// C1, C6: the last words are sent, in order and before the leave, in under a second.
+func TestC1_C6_WhatIsQueuedGoesBeforeTheLeave(t *testing.T) {
+	b := &broker{}
+	const n = 200
+	var stopped time.Time
+	synctest.Test(t, func(t *testing.T) {
+		b.hold = make(chan struct{})
+		p := newPeer(t, b)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); p.Run(ctx) }()
+		after(time.Second)
+		for i := range n {
+			if !p.Send([]byte{byte(i)}) {
+				t.Errorf("message %d was not taken", i)
+			}
+		}
+		stopped = time.Now()
+		cancel()
+		<-done
+		if d := time.Since(stopped); d >= time.Second {
+			t.Errorf("took %v", d)
+		}
+		close(b.hold)
+		b.cut()
+		b.wg.Wait()
+	})
+	if len(b.published) != n || b.goodbyes != 1 {
+		t.Fatalf("%d messages, %d goodbyes", len(b.published), b.goodbyes)
+	}
+	for i, m := range b.published {
+		if m[0] != byte(i) {
+			t.Fatalf("message %d is number %d", i, m[0])
+		}
 	}
 }
 

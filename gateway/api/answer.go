@@ -58,15 +58,16 @@ func faultOf(e *scada.Error) Fault {
 	return f
 }
 
-// refused answers what the engine did not take.
-func (d *door) refused(w http.ResponseWriter, r *http.Request, x *engine.Refusal) {
+// refused answers what the engine did not take. field is the one that a conflict
+// is about; it may be empty.
+func (d *door) refused(w http.ResponseWriter, r *http.Request, x *engine.Refusal, field string) {
 	f := Fault{Message: x.Text, Hint: x.Hint}
 	status := http.StatusBadRequest
 	switch x.Kind {
 	case engine.RefusedInvalid:
 		f.Code = string(scada.CodeBadValue)
 	case engine.RefusedConflict:
-		status, f.Code, f.Field = http.StatusConflict, string(scada.CodeConflict), "task_id"
+		status, f.Code, f.Field = http.StatusConflict, string(scada.CodeConflict), field
 	case engine.RefusedCapacity:
 		status, f.Code = http.StatusServiceUnavailable, string(scada.CodeFull)
 	case engine.RefusedNotFound:

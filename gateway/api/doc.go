@@ -28,6 +28,25 @@
 // Requests that a page of another origin makes the browser send are refused when
 // they would change something, and no answer carries a CORS permission.
 //
+// # Who did it
+//
+// Every change has an actor, in timelines and in the audit trail. With Users it is
+// the name whose password was right, whatever else the request says. Without Users
+// nobody is checked: then a client may declare an actor of the form name@machine
+// in the header X-Actor, which the tool apollo does, and a request without one is
+// its address. Nothing is proved by such a name; it helps honest people to find
+// each other. A checked name and a declared one differ by the @.
+//
+// # What operators do by hand
+//
+// Each action is one call, entered in the audit trail before it is answered. An
+// action that may do harm unnoticed asks for a word more: retrying an instruction
+// whose outcome nobody knows is refused unless accept_unknown is set.
+//
+// A dead letter is replayed as a task under a name that follows from it, before it
+// is forgotten: neither a power cut in between nor two operators at once make it
+// run twice or get lost. Its time limit counts from when it came.
+//
 // # What follows a lost answer
 //
 // A client that names the task itself, in the document or with the header

@@ -79,6 +79,75 @@ type NodeList struct {
 	Nodes []scada.NodeView `json:"nodes"` // by name
 }
 
+// NodeDetail is a node with the alarms that speak of it.
+type NodeDetail struct {
+	scada.NodeView
+	// InFlight were sent and are not confirmed; they are part of Queued.
+	InFlight int     `json:"in_flight"`
+	Standing []Alarm `json:"standing"`
+	Recent   []Alarm `json:"recent"` // the oldest first
+}
+
+// Queue is a page of what waits for an operator, in order of submission.
+type Queue struct {
+	Instructions []scada.InstructionView `json:"instructions"`
+	// Next is the after of the following page, 0 when there is none.
+	Next uint64 `json:"next"`
+}
+
+// Done answers an operator's action that is on disk.
+type Done struct {
+	Action  string `json:"action"`  // see engine.Action
+	Subject string `json:"subject"` // instruction id or number of a dead letter; may be empty
+	Text    string `json:"text"`    // what follows, for people
+	Until   string `json:"until,omitempty"`
+}
+
+// Quiet is the quiet period (A8).
+type Quiet struct {
+	On     bool   `json:"on"`
+	Since  string `json:"since,omitempty"`
+	Until  string `json:"until,omitempty"`
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Alarms are those that stand, by kind and subject, and the latest incidents, the
+// oldest first. Both begin with the gateway's process.
+type Alarms struct {
+	Standing []Alarm `json:"standing"`
+	Recent   []Alarm `json:"recent"`
+}
+
+// Alarm is a condition that stands, or something that happened.
+type Alarm struct {
+	Alarm   string `json:"alarm"`   // what kind, a short word
+	Subject string `json:"subject"` // node, instruction, or gateway
+	Detail  string `json:"detail"`  // a sentence
+	Raised  string `json:"raised"`
+}
+
+// AuditList is a page of the audit trail, the oldest entry first.
+type AuditList struct {
+	Entries []AuditEntry `json:"entries"`
+	// Next is the after of the following page, 0 when there is none.
+	Next uint64 `json:"next"`
+}
+
+// AuditEntry is one thing that an operator did (B11), chained to the one before;
+// see engine.Audit.
+type AuditEntry struct {
+	Number  uint64 `json:"number"`
+	Time    string `json:"time"`
+	Actor   string `json:"actor"`
+	Path    string `json:"path"`
+	Action  string `json:"action"`
+	Subject string `json:"subject"`
+	Note    string `json:"note"`
+	Prev    string `json:"prev"` // hexadecimal, as the next
+	Hash    string `json:"hash"`
+}
+
 // DeadLetterList is a page of dead letters in order of number.
 type DeadLetterList struct {
 	DeadLetters []DeadLetter `json:"dead_letters"`
@@ -93,9 +162,11 @@ type DeadLetter struct {
 	Kind   string `json:"kind"` // task, event, compact
 	From   string `json:"from"` // node or client id
 	Reason string `json:"reason"`
-	// Raw is what came, perhaps cut; Text is the same when it is readable text.
+	// Raw is what came; Text is the same when it is text. Cut says that what came
+	// was longer, or may have been.
 	Raw  []byte `json:"raw_base64,omitempty"`
 	Text string `json:"text,omitempty"`
+	Cut  bool   `json:"cut,omitempty"`
 }
 
 // HealthBody is what /healthz says. Only Status is told to strangers.

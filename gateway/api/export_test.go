@@ -17,4 +17,5 @@ const (
 	MaxReason  = maxReason
 	MaxActor   = maxActor
 	ReadAtOnce = readAtOnce
+	ExportPage = exportPage
 )

@@ -22,9 +22,13 @@ const maxAtOnce = 256
 // maxActor bounds a user name, which stands in every timeline entry it causes.
 const maxActor = 64
 
+// actorHeader is where a client declares on whose behalf it acts.
+const actorHeader = "X-Actor"
+
 // caller is what the guard found out about a request.
 type caller struct {
-	actor   string // user name, else remote address
+	actor   string // user name, else who the client says it is, else remote address
+	remote  string // address
 	known   bool   // credentials were checked, or none are asked for
 	request string // X-Request-Id
 }
@@ -39,7 +43,7 @@ func callerOf(r *http.Request) caller {
 // log is the logger with who and which request.
 func (d *door) log(r *http.Request) *slog.Logger {
 	c := callerOf(r)
-	return d.o.Log.With("request_id", c.request, "actor", c.actor, "method", clip(r.Method), "path", clip(r.URL.Path))
+	return d.o.Log.With("request_id", c.request, "actor", c.actor, "remote", c.remote, "method", clip(r.Method), "path", clip(r.URL.Path))
 }
 
 // guarded admits who may call, and gives every answer its headers.
@@ -48,7 +52,7 @@ func (d *door) guarded(next http.Handler) http.Handler {
 	turns := make(chan struct{}, maxAtOnce)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		remote := remoteAddr(r)
-		c := caller{actor: remote.String(), request: requestID(r), known: d.o.Users == nil}
+		c := caller{actor: remote.String(), remote: remote.String(), request: requestID(r), known: d.o.Users == nil}
 		h := w.Header()
 		h.Set("X-Request-Id", c.request)
 		h.Set("X-Content-Type-Options", "nosniff")
@@ -80,6 +84,18 @@ func (d *door) guarded(next http.Handler) http.Handler {
 				return
 			}
 		}
+		if declared := r.Header.Get(actorHeader); d.o.Users == nil && declared != "" {
+			if !goodActor(declared) {
+				d.bad(w, r, actorHeader, "is not of the form name@machine", "letters, digits and -_.+ only; or leave it out")
+				return
+			}
+			c.actor = declared
+			r = r.WithContext(context.WithValue(r.Context(), callerKey{}, c))
+		}
+		if r.URL.Path == "/healthz" { // a busy gateway is not a dead one
+			next.ServeHTTP(w, r)
+			return
+		}
 		select {
 		case turns <- struct{}{}:
 			defer func() { <-turns }()
@@ -89,6 +105,19 @@ func (d *door) guarded(next http.Handler) http.Handler {
 				Message: "too many requests are in work", Hint: "try again in a few seconds; nothing was taken"})
 		}
 	})
+}
+
+// goodActor takes name@machine, which nobody takes for a name that was checked.
+func goodActor(s string) bool {
+	name, machine, ok := strings.Cut(s, "@")
+	return ok && len(s) <= maxActor && plainWord(name) && plainWord(machine)
+}
+
+// plainWord reports whether text is harmless wherever it is shown.
+func plainWord(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("-_.+", c)
+	}) < 0
 }
 
 // authenticate checks the credentials. The name becomes the actor only when the

@@ -20,23 +20,39 @@ type door struct {
 type route struct {
 	method, path string
 	serve        func(*door, http.ResponseWriter, *http.Request)
+	// long routes bound their own time: their answer may be as long as the log.
+	long bool
 }
 
 // routes is the whole API. openapi.yaml describes the same rows.
 func routes() []route {
-	return []route{
-		{"POST", "/v1/tasks", (*door).submit},
-		{"GET", "/v1/tasks", (*door).list},
-		{"GET", "/v1/tasks/{task_id}", (*door).task},
-		{"POST", "/v1/tasks/{task_id}/cancel", (*door).cancel},
-		{"GET", "/v1/instructions/{instruction}/timeline", (*door).timeline},
-		{"GET", "/v1/nodes", (*door).nodes},
-		{"GET", "/v1/nodes/{node}", (*door).node},
-		{"GET", "/v1/deadletters", (*door).deadLetters},
-		{"GET", "/v1/openapi.yaml", (*door).openAPI},
-		{"GET", "/healthz", (*door).health},
-		{"GET", "/metrics", (*door).metrics},
+	var list []route
+	add := func(method, path string, serve func(*door, http.ResponseWriter, *http.Request)) {
+		list = append(list, route{method: method, path: path, serve: serve})
 	}
+	add("POST", "/v1/tasks", (*door).submit)
+	add("GET", "/v1/tasks", (*door).list)
+	add("GET", "/v1/tasks/{task_id}", (*door).task)
+	add("POST", "/v1/tasks/{task_id}/cancel", (*door).cancel)
+	add("GET", "/v1/queue", (*door).queue)
+	add("GET", "/v1/instructions/{instruction}/timeline", (*door).timeline)
+	add("POST", "/v1/instructions/{instruction}/retry", (*door).retry)
+	add("POST", "/v1/instructions/{instruction}/resolve", (*door).resolve)
+	add("POST", "/v1/instructions/{instruction}/cancel", (*door).cancelOne)
+	add("GET", "/v1/nodes", (*door).nodes)
+	add("GET", "/v1/nodes/{node}", (*door).node)
+	add("GET", "/v1/alarms", (*door).alarms)
+	add("GET", "/v1/quiet", (*door).quiet)
+	add("PUT", "/v1/quiet", (*door).quietOn)
+	add("DELETE", "/v1/quiet", (*door).quietOff)
+	add("GET", "/v1/deadletters", (*door).deadLetters)
+	add("GET", "/v1/deadletters/{number}", (*door).deadLetter)
+	add("DELETE", "/v1/deadletters/{number}", (*door).drop)
+	add("POST", "/v1/deadletters/{number}/replay", (*door).replay)
+	add("GET", "/v1/openapi.yaml", (*door).openAPI)
+	add("GET", "/healthz", (*door).health)
+	add("GET", "/metrics", (*door).metrics)
+	return append(list, route{"GET", "/v1/audit", (*door).auditTrail, true})
 }
 
 // New returns the handler of the whole API.
@@ -73,6 +89,10 @@ func (d *door) methods(by map[string]route) http.Handler {
 				Message: fmt.Sprintf("%s does not take %s", r.URL.Path, clip(r.Method)), Hint: "use " + allow})
 			return
 		}
+		if rt.long {
+			rt.serve(d, w, r)
+			return
+		}
 		ctx, cancel := context.WithTimeout(r.Context(), d.o.CallTimeout)
 		defer cancel()
 		rt.serve(d, w, r.WithContext(ctx))
@@ -107,5 +127,5 @@ func (d *door) plainPath(next http.Handler) http.Handler {
 func (d *door) unknown(w http.ResponseWriter, r *http.Request) {
 	d.fail(w, r, http.StatusNotFound, Fault{Code: "no_such_path",
 		Message: fmt.Sprintf("there is nothing at %s", clip(r.URL.Path)),
-		Hint:    "start at /v1/tasks, /v1/nodes, /v1/deadletters or /healthz; /v1/openapi.yaml describes them all"})
+		Hint:    "start at /v1/tasks, /v1/queue, /v1/nodes, /v1/alarms or /healthz; /v1/openapi.yaml describes them all"})
 }

@@ -114,6 +114,9 @@ func (s *site) documented(r *http.Request, a answer) error {
 	if r.Method == http.MethodHead {
 		return nil
 	}
+	if a.header.Get("Content-Type") == api.ContentTypeLines {
+		return s.documentedLines(a)
+	}
 	probe := request(r.Method, r.URL.RequestURI(), "")
 	route, params, err := s.router.FindRoute(probe)
 	if err != nil || a.status == http.StatusMethodNotAllowed {
@@ -129,6 +132,21 @@ func (s *site) documented(r *http.Request, a answer) error {
 		Status:                 a.status, Header: a.header, Body: io.NopCloser(bytes.NewReader(a.body)),
 		Options: &openapi3filter.Options{IncludeResponseStatus: true},
 	})
+}
+
+// documentedLines holds each line of an export against the entry of a page.
+func (s *site) documentedLines(a answer) error {
+	entry := s.doc.Components.Schemas["AuditList"].Value.Properties["entries"].Value.Items.Value
+	for line := range bytes.Lines(a.body) {
+		var v any
+		if err := json.Unmarshal(line, &v); err != nil {
+			return err
+		}
+		if err := entry.VisitJSON(v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // want checks the status and decodes the body.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"net/url"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/apollo-11/apollo11/gateway/engine"
 	"github.com/apollo-11/apollo11/gateway/scada"
@@ -100,7 +100,7 @@ func (d *door) task(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		d.unread(w, r, err)
 	case !found:
-		d.missing(w, r, "task "+id, "see the list of tasks at /v1/tasks; finished ones are kept for the retention time")
+		d.missing(w, r, "task "+id, "see the list of tasks at /v1/tasks")
 	default:
 		send(w, http.StatusOK, scada.NewTaskView(d.o.Site, t.Task, t.Instructions, true))
 	}
@@ -115,6 +115,20 @@ func (d *door) timeline(w http.ResponseWriter, r *http.Request) {
 	if _, ok := d.query(w, r); !ok {
 		return
 	}
+	in, entries, ok := d.instruction(w, r)
+	if !ok {
+		return
+	}
+	out := Timeline{Instruction: scada.NewInstructionView(d.o.Site, in), Entries: make([]scada.EntryView, len(entries))}
+	for k, e := range entries {
+		out.Entries[k] = scada.NewEntryView(in.Node, e)
+	}
+	send(w, http.StatusOK, out)
+}
+
+// instruction reads the instruction that the path names, by its id or by its
+// sequence number, with its history. false: it was answered.
+func (d *door) instruction(w http.ResponseWriter, r *http.Request) (engine.Instruction, []engine.Entry, bool) {
 	text := r.PathValue("instruction")
 	seq, err := strconv.ParseUint(text, 10, 64)
 	whole := err == nil
@@ -122,23 +136,51 @@ func (d *door) timeline(w http.ResponseWriter, r *http.Request) {
 		key, err := wire.ParseKey(text)
 		if err != nil {
 			d.bad(w, r, "instruction", err.Error(), "give an instruction id in full, or its sequence number")
-			return
+			return engine.Instruction{}, nil, false
 		}
 		seq = key.Seq
 	}
 	in, entries, found, err := d.r.Timeline(r.Context(), seq)
 	if err != nil {
 		d.unread(w, r, err)
-		return
+		return in, nil, false
 	}
 	// The sequence alone may belong to an instruction of another site or log.
 	if !found || !whole && in.Key(d.o.Site) != text {
 		d.missing(w, r, "instruction "+text, "see the instructions of a task at /v1/tasks/{task_id}")
+		return in, nil, false
+	}
+	return in, entries, true
+}
+
+// after reads the parameters of a list in rising order. false: it was answered.
+func (d *door) after(w http.ResponseWriter, r *http.Request, q url.Values) (after uint64, limit int, ok bool) {
+	n, ok := d.number(w, r, q, "limit", defaultLimit, 1, maxLimit)
+	if !ok {
+		return 0, 0, false
+	}
+	after, ok = d.number(w, r, q, "after", 0, 0, math.MaxInt64)
+	return after, int(n), ok
+}
+
+// queue is GET /v1/queue.
+func (d *door) queue(w http.ResponseWriter, r *http.Request) {
+	q, ok := d.query(w, r, "limit", "after")
+	if !ok {
 		return
 	}
-	out := Timeline{Instruction: scada.NewInstructionView(d.o.Site, in), Entries: make([]scada.EntryView, len(entries))}
-	for k, e := range entries {
-		out.Entries[k] = scada.NewEntryView(in.Node, e)
+	after, limit, ok := d.after(w, r, q)
+	if !ok {
+		return
+	}
+	list, next, err := d.r.Queue(r.Context(), after, limit)
+	if err != nil {
+		d.unread(w, r, err)
+		return
+	}
+	out := Queue{Instructions: make([]scada.InstructionView, len(list)), Next: next}
+	for k, in := range list {
+		out.Instructions[k] = scada.NewInstructionView(d.o.Site, in)
 	}
 	send(w, http.StatusOK, out)
 }
@@ -177,7 +219,7 @@ func (d *door) node(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, n := range list {
 		if n.Node.ID == id {
-			send(w, http.StatusOK, d.nodeView(n))
+			d.nodeDetail(w, r, n)
 			return
 		}
 	}
@@ -185,42 +227,43 @@ func (d *door) node(w http.ResponseWriter, r *http.Request) {
 }
 
 func (d *door) nodeView(n engine.NodeState) scada.NodeView {
-	p := scada.Presence{State: scada.PresenceOffline, Reason: n.Reason, Since: n.Since,
-		Running: uint32(n.Running), Queued: uint32(n.Queued + n.Flying)}
-	if n.Online {
-		p.State = scada.PresenceOnline
-	}
-	return scada.NewNodeView(n.Node, p, d.o.Now().UnixMilli())
+	return scada.NewNodeView(n.Node, scada.PresenceOf(n), d.o.Now().UnixMilli())
 }
 
-// deadLetters is GET /v1/deadletters.
-func (d *door) deadLetters(w http.ResponseWriter, r *http.Request) {
-	q, ok := d.query(w, r, "limit", "after")
-	if !ok {
-		return
-	}
-	limit, ok := d.number(w, r, q, "limit", defaultLimit, 1, maxLimit)
-	if !ok {
-		return
-	}
-	after, ok := d.number(w, r, q, "after", 0, 0, math.MaxInt64)
-	if !ok {
-		return
-	}
-	list, err := d.r.DeadLetters(r.Context(), after, int(limit))
+// nodeDetail answers with a node and the alarms that speak of it.
+func (d *door) nodeDetail(w http.ResponseWriter, r *http.Request, n engine.NodeState) {
+	standing, recent, err := d.b.Alarms(r.Context())
 	if err != nil {
 		d.unread(w, r, err)
 		return
 	}
-	out := DeadLetterList{DeadLetters: make([]DeadLetter, len(list))}
-	for k, x := range list {
-		out.DeadLetters[k] = DeadLetter{Number: x.Number, Time: stamp(x.At), Kind: x.Kind, From: x.From, Reason: x.Reason, Raw: x.Raw}
-		if utf8.Valid(x.Raw) {
-			out.DeadLetters[k].Text = string(x.Raw)
+	about := func(a engine.Alarm) bool {
+		return a.Subject == n.Node.ID || n.Node.Short != "" && a.Subject == n.Node.Short
+	}
+	send(w, http.StatusOK, NodeDetail{NodeView: d.nodeView(n), InFlight: n.Flying,
+		Standing: alarmList(standing, about), Recent: alarmList(recent, about)})
+}
+
+// alarms is GET /v1/alarms.
+func (d *door) alarms(w http.ResponseWriter, r *http.Request) {
+	if _, ok := d.query(w, r); !ok {
+		return
+	}
+	standing, recent, err := d.b.Alarms(r.Context())
+	if err != nil {
+		d.unread(w, r, err)
+		return
+	}
+	all := func(engine.Alarm) bool { return true }
+	send(w, http.StatusOK, Alarms{Standing: alarmList(standing, all), Recent: alarmList(recent, all)})
+}
+
+func alarmList(list []engine.Alarm, keep func(engine.Alarm) bool) []Alarm {
+	out := []Alarm{}
+	for _, a := range list {
+		if keep(a) {
+			out = append(out, Alarm{Alarm: a.Kind, Subject: a.Subject, Detail: a.Text, Raised: stamp(a.At)})
 		}
 	}
-	if len(list) == int(limit) {
-		out.Next = list[len(list)-1].Number
-	}
-	send(w, http.StatusOK, out)
+	return out
 }

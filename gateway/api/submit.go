@@ -54,7 +54,7 @@ func (d *door) submit(w http.ResponseWriter, r *http.Request) {
 		}
 		d.unanswered(w, r, err, hint)
 	case reply.Refused != nil:
-		d.refused(w, r, reply.Refused)
+		d.refused(w, r, reply.Refused, "task_id")
 	case reply.Accepted != nil:
 		d.accepted(w, r, reply.Accepted, warnings)
 	default:

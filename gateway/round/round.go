@@ -28,6 +28,7 @@ type Found struct {
 	Task *engine.TaskState
 	Open bool
 	Mark *engine.Mark
+	Dead *engine.DeadLetter
 }
 
 // OnDisk returns a ledger as a Log.
@@ -73,6 +74,11 @@ func (l onDisk) Lookup(w engine.Want) (f Found, err error) {
 			}
 		}
 	}
+	if w.Dead != 0 {
+		if f.Dead, err = l.DeadLetter(w.Dead); err != nil {
+			return f, err
+		}
+	}
 	if w.Client != "" {
 		if f.Mark, err = l.Mark(w.Client, w.PacketID); err != nil {
 			return f, err
@@ -96,6 +102,9 @@ func Step(eng *engine.Engine, log Log, now engine.Now, in engine.Input) error {
 				s.Spec.TaskID = f.Mark.TaskID
 				return Step(eng, log, now, in)
 			}
+		}
+		if o, ok := in.(*engine.Operate); ok {
+			o.Found = f.Dead
 		}
 		if f.Task != nil {
 			eng.Adopt(now, f.Task.Task, f.Task.Instructions, f.Open)

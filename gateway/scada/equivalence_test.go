@@ -64,7 +64,7 @@ func (w writer) task() map[string]any {
 		{"trace_id", "0190a5b8-0000-4000-8000-00000000000f"},
 		{"depends_on", []any{"x"}},
 		{"args", w.pick(map[string]any{"pin": "GPIO17", "level": w.scalar()}, map[string]any{"pin": "GPIO17"}, map[string]any{"v": w.any(3)}, w.any(4))},
-		{"retry_policy", map[string]any{"max_retries": w.pick(0, 3, 200), "initial_interval": w.pick(5, "5s"), "backoff": w.pick("fixed", "exponential")}},
+		{"retry_policy", map[string]any{"max_retries": w.pick(0, 3, 200), "initial_interval": w.pick(5, "5s"), "backoff": w.pick("fixed", "exponential", "tiered")}},
 	} {
 		switch w.IntN(12) {
 		case 0, 1, 2:

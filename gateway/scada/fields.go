@@ -193,52 +193,70 @@ func (d *decoder) retry(m *value) {
 		return
 	}
 	d.only(m, "retry_policy.", "max_retries", "initial_interval", "max_interval", "backoff")
-	r := engine.Retry{Max: DefaultRetries, InitialMs: DefaultInitialIntervalMs, MaxMs: DefaultMaxIntervalMs}
-	if v := m.member("max_retries"); v != nil {
-		r.Max = d.count(v, "retry_policy.max_retries", MaxRetries)
-	}
-	wait := span{1, MaxTimeoutMs, `5 or "5s"`}
-	if v := m.member("initial_interval"); v != nil {
-		ms, fault := v.millis("retry_policy.initial_interval", wait)
-		d.add(fault)
-		r.InitialMs = uint32(ms)
-	}
+	var r engine.Retry
 	if v := m.member("backoff"); v != nil {
 		r.Backoff = d.backoff(v)
 	}
-	d.maxInterval(m.member("max_interval"), &r, wait)
+	r.Max, r.InitialMs, r.MaxMs = DefaultRetries, DefaultInitialIntervalMs, DefaultMaxIntervalMs
+	if r.Backoff == engine.BackoffTiered {
+		r.Max = TieredRetries
+	}
+	if v := m.member("max_retries"); v != nil {
+		r.Max = d.count(v, "retry_policy.max_retries", MaxRetries)
+	}
+	d.intervals(m, &r)
 	d.spec.Retry = &r
 }
 
-// maxInterval fills in r.MaxMs from its member, which may be absent.
-func (d *decoder) maxInterval(v *value, r *engine.Retry, wait span) {
-	const field = "retry_policy.max_interval"
-	if v == nil {
-		r.MaxMs = max(r.MaxMs, r.InitialMs)
-	} else {
+// intervals fills in the waits between attempts. Those that the kind of backoff
+// does not use get one canonical value.
+func (d *decoder) intervals(m *value, r *engine.Retry) {
+	const initialField, maxField = "retry_policy.initial_interval", "retry_policy.max_interval"
+	wait := span{1, MaxTimeoutMs, `5 or "5s"`}
+	first, last := m.member("initial_interval"), m.member("max_interval")
+	good := true
+	read := func(v *value, field string, into *uint32) {
+		if v == nil {
+			return
+		}
 		ms, fault := v.millis(field, wait)
 		d.add(fault)
-		r.MaxMs = uint32(ms)
-		if fault == nil && r.MaxMs < r.InitialMs {
-			d.refuse(v.at, CodeContradicts, field, "is shorter than initial_interval", "make it at least as long")
+		good = good && fault == nil
+		*into = uint32(ms)
+	}
+	unused := func(v *value, field, kind string, given, fixed uint32) {
+		if v != nil && given != fixed {
+			d.warn(v.at, WarnUnused, field, "has no effect with backoff "+kind)
 		}
 	}
-	if r.Backoff != engine.BackoffFixed || r.MaxMs == r.InitialMs {
-		return
+	read(first, initialField, &r.InitialMs)
+	read(last, maxField, &r.MaxMs)
+	switch {
+	case !good:
+	case r.Backoff == engine.BackoffTiered:
+		unused(first, initialField, "tiered", r.InitialMs, TierFastMs)
+		unused(last, maxField, "tiered", r.MaxMs, TierSlowMs)
+		r.InitialMs, r.MaxMs = TierFastMs, TierSlowMs
+	case last == nil:
+		r.MaxMs = max(r.MaxMs, r.InitialMs)
+	case r.MaxMs < r.InitialMs:
+		d.refuse(last.at, CodeContradicts, maxField, "is shorter than initial_interval", "make it at least as long")
 	}
-	if v != nil {
-		d.warn(v.at, WarnUnused, field, "has no effect with backoff fixed")
+	if r.Backoff == engine.BackoffFixed {
+		unused(last, maxField, "fixed", r.MaxMs, r.InitialMs)
+		r.MaxMs = r.InitialMs
 	}
-	r.MaxMs = r.InitialMs // canonical
 }
 
 func (d *decoder) backoff(v *value) engine.Backoff {
-	const hint = "write exponential or fixed"
+	const hint = "write exponential, fixed or tiered"
 	s, ok := d.text(v, "retry_policy.backoff", hint)
 	switch {
 	case !ok, s == "exponential":
 	case s == "fixed":
 		return engine.BackoffFixed
+	case s == "tiered":
+		return engine.BackoffTiered
 	default:
 		d.refuse(v.at, CodeBadValue, "retry_policy.backoff", "is "+v.describe(), hint)
 	}

@@ -38,6 +38,17 @@ const (
 	DefaultMaxIntervalMs     = 60_000
 )
 
+// The waits of backoff tiered, which the engine keeps to whatever the document
+// says: three quick retries for a hiccup, then slow ones for an outage of
+// minutes, then the operator queue (C3).
+const (
+	TierFastMs = 5_000
+	TierSlowMs = 60_000
+	// TieredRetries is the default of max_retries with backoff tiered: three fast
+	// and five slow ones.
+	TieredRetries = 8
+)
+
 // Options are the circumstances of ParseTask.
 type Options struct {
 	Site string // for hints that name topics

@@ -115,6 +115,12 @@ func TestFields(t *testing.T) {
 		{"a fixed backoff has one interval", `"retry_policy":{"backoff":"fixed","initial_interval":5,"max_interval":"1m"}`, func(s *engine.Spec) {
 			s.Retry = &engine.Retry{Max: 3, InitialMs: 5000, MaxMs: 5000, Backoff: engine.BackoffFixed}
 		}},
+		{"C3: a tiered backoff has its own waits and eight retries", `"retry_policy":{"backoff":"tiered"}`, func(s *engine.Spec) {
+			s.Retry = &engine.Retry{Max: 8, InitialMs: 5000, MaxMs: 60_000, Backoff: engine.BackoffTiered}
+		}},
+		{"a tiered backoff with other waits keeps its own", `"retry_policy":{"initial_interval":90,"max_interval":1,"backoff":"tiered","max_retries":2}`, func(s *engine.Spec) {
+			s.Retry = &engine.Retry{Max: 2, InitialMs: 5000, MaxMs: 60_000, Backoff: engine.BackoffTiered}
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want := base
@@ -277,6 +283,10 @@ func TestWarnings(t *testing.T) {
 			{scada.WarnIntent, "intent", 1, 25, "gpio.wirte is not built in and only works where an agent has it: did you mean gpio.write?"}}},
 		{"a maximum without effect", `{"task_id":"x","intent":"collect_metrics","node":"a","retry_policy":{"backoff":"fixed","max_interval":60}}`, 0, []scada.Warning{
 			{scada.WarnUnused, "retry_policy.max_interval", 1, 103, "has no effect with backoff fixed"}}},
+		{"waits without effect", `{"task_id":"x","intent":"collect_metrics","node":"a","retry_policy":{"backoff":"tiered","initial_interval":1,"max_interval":90}}`, 0, []scada.Warning{
+			{scada.WarnUnused, "retry_policy.initial_interval", 1, 108, "has no effect with backoff tiered"},
+			{scada.WarnUnused, "retry_policy.max_interval", 1, 125, "has no effect with backoff tiered"}}},
+		{"the waits of the tiers themselves", `{"task_id":"x","intent":"collect_metrics","node":"a","retry_policy":{"backoff":"tiered","initial_interval":5,"max_interval":"1m"}}`, 0, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, got, err := scada.ParseTask([]byte(c.doc), scada.JSON, scada.Options{Now: c.now})

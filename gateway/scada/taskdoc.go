@@ -86,8 +86,11 @@ func MarshalTask(s engine.Spec) ([]byte, error) {
 }
 
 func backoffText(b engine.Backoff) string {
-	if b == engine.BackoffFixed {
+	switch b {
+	case engine.BackoffFixed:
 		return "fixed"
+	case engine.BackoffTiered:
+		return "tiered"
 	}
 	return "exponential"
 }

@@ -78,76 +78,78 @@ func NewTaskView(site string, t engine.Task, ins []engine.Instruction, detail bo
 
 // InstructionView is one instruction.
 type InstructionView struct {
-	Instruction string         `json:"instruction"` // the idempotency key (A4)
-	Seq         uint64         `json:"seq"`
-	Version     uint32         `json:"version"`
-	TaskID      string         `json:"task_id"`
-	Node        string         `json:"node"`
-	Intent      string         `json:"intent"`
-	Args        map[string]any `json:"args,omitempty"`
-	State       string         `json:"state"`
-	Settled     bool           `json:"settled"`
-	Reason      string         `json:"reason"`
-	Code        string         `json:"code"`
-	Detail      string         `json:"detail"`
-	Attempt     uint8          `json:"attempt"`
-	Token       string         `json:"token,omitempty"`
-	Sends       uint8          `json:"sends"`
-	Retries     uint8          `json:"retries"`
-	MaxRetries  uint8          `json:"max_retries"`
-	RetryAt     string         `json:"retry_at,omitempty"`
-	Percent     uint8          `json:"percent,omitempty"`
-	Path        string         `json:"path,omitempty"` // of the result
-	Result      map[string]any `json:"result,omitempty"`
-	ResultError string         `json:"result_error,omitempty"` // why there is no result
-	Operator    bool           `json:"operator,omitempty"`     // waits for an operator
-	CancelBy    string         `json:"cancel_by,omitempty"`
-	Priority    string         `json:"priority"`
-	TimeoutMs   uint32         `json:"timeout_ms,omitempty"`
-	NotAfter    string         `json:"not_after,omitempty"`
-	Created     string         `json:"created"`
-	Updated     string         `json:"updated"`
-	Received    string         `json:"received,omitempty"` // by the agent's clock, as the next two
-	Started     string         `json:"started,omitempty"`
-	Finished    string         `json:"finished,omitempty"`
-	SettledAt   string         `json:"settled_at,omitempty"`
-	TraceID     string         `json:"trace_id"`
+	Instruction    string         `json:"instruction"` // the idempotency key (A4)
+	Seq            uint64         `json:"seq"`
+	Version        uint32         `json:"version"`
+	TaskID         string         `json:"task_id"`
+	Node           string         `json:"node"`
+	Intent         string         `json:"intent"`
+	Args           map[string]any `json:"args,omitempty"`
+	State          string         `json:"state"`
+	Settled        bool           `json:"settled"`
+	Reason         string         `json:"reason"`
+	Code           string         `json:"code"`
+	Detail         string         `json:"detail"`
+	Attempt        uint8          `json:"attempt"`
+	Token          string         `json:"token,omitempty"`
+	Sends          uint8          `json:"sends"`
+	Retries        uint8          `json:"retries"`
+	MaxRetries     uint8          `json:"max_retries"`
+	RetryAt        string         `json:"retry_at,omitempty"`
+	Percent        uint8          `json:"percent,omitempty"`
+	Path           string         `json:"path,omitempty"` // of the result
+	Result         map[string]any `json:"result,omitempty"`
+	ResultError    string         `json:"result_error,omitempty"`    // why there is no result
+	Operator       bool           `json:"operator,omitempty"`        // waits for an operator
+	OutcomeUnknown bool           `json:"outcome_unknown,omitempty"` // see OutcomeUnknown
+	CancelBy       string         `json:"cancel_by,omitempty"`
+	Priority       string         `json:"priority"`
+	TimeoutMs      uint32         `json:"timeout_ms,omitempty"`
+	NotAfter       string         `json:"not_after,omitempty"`
+	Created        string         `json:"created"`
+	Updated        string         `json:"updated"`
+	Received       string         `json:"received,omitempty"` // by the agent's clock, as the next two
+	Started        string         `json:"started,omitempty"`
+	Finished       string         `json:"finished,omitempty"`
+	SettledAt      string         `json:"settled_at,omitempty"`
+	TraceID        string         `json:"trace_id"`
 }
 
 // NewInstructionView writes an instruction of a site.
 func NewInstructionView(site string, in engine.Instruction) InstructionView {
 	v := InstructionView{
-		Instruction: wire.Key{Site: site, Millis: in.Created, Seq: in.Seq}.String(),
-		Seq:         in.Seq,
-		Version:     in.Version,
-		TaskID:      in.Task,
-		Node:        in.Node,
-		Intent:      in.Intent,
-		State:       in.State.String(),
-		Settled:     in.State.Settled(),
-		Reason:      in.Reason,
-		Code:        codeText(in.Code),
-		Detail:      in.Detail,
-		Attempt:     in.Attempt,
-		Token:       tokenText(in.Token),
-		Sends:       in.Sends,
-		Retries:     in.Retries,
-		MaxRetries:  in.Retry.Max,
-		RetryAt:     stamp(in.RetryAt),
-		Percent:     in.Percent,
-		Path:        pathText(in),
-		Operator:    in.Operator,
-		CancelBy:    in.CancelBy,
-		Priority:    in.Priority.String(),
-		TimeoutMs:   in.TimeoutMs,
-		NotAfter:    stamp(in.NotAfter),
-		Created:     stamp(in.Created),
-		Updated:     stamp(in.Updated),
-		Received:    stamp(in.ReceivedAt),
-		Started:     stamp(in.StartedAt),
-		Finished:    stamp(in.FinishedAt),
-		SettledAt:   stamp(in.SettledAt),
-		TraceID:     traceText(in.Trace),
+		Instruction:    wire.Key{Site: site, Millis: in.Created, Seq: in.Seq}.String(),
+		Seq:            in.Seq,
+		Version:        in.Version,
+		TaskID:         in.Task,
+		Node:           in.Node,
+		Intent:         in.Intent,
+		State:          in.State.String(),
+		Settled:        in.State.Settled(),
+		Reason:         in.Reason,
+		Code:           codeText(in.Code),
+		Detail:         in.Detail,
+		Attempt:        in.Attempt,
+		Token:          tokenText(in.Token),
+		Sends:          in.Sends,
+		Retries:        in.Retries,
+		MaxRetries:     in.Retry.Max,
+		RetryAt:        stamp(in.RetryAt),
+		Percent:        in.Percent,
+		Path:           pathText(in),
+		Operator:       in.Operator,
+		OutcomeUnknown: OutcomeUnknown(in),
+		CancelBy:       in.CancelBy,
+		Priority:       in.Priority.String(),
+		TimeoutMs:      in.TimeoutMs,
+		NotAfter:       stamp(in.NotAfter),
+		Created:        stamp(in.Created),
+		Updated:        stamp(in.Updated),
+		Received:       stamp(in.ReceivedAt),
+		Started:        stamp(in.StartedAt),
+		Finished:       stamp(in.FinishedAt),
+		SettledAt:      stamp(in.SettledAt),
+		TraceID:        traceText(in.Trace),
 	}
 	var err error
 	if v.Args, err = wire.DecodeMap(in.Args); err != nil {
@@ -155,6 +157,21 @@ func NewInstructionView(site string, in engine.Instruction) InstructionView {
 	}
 	v.Result, v.ResultError = result(in.Payload)
 	return v
+}
+
+// OutcomeUnknown reports whether nobody knows what the last attempt of an
+// instruction did: it was handed out and given up, and its agent has either never
+// told its end or says itself that it cannot tell (C14). Another attempt may do
+// the same thing a second time.
+func OutcomeUnknown(in engine.Instruction) bool {
+	if in.State != engine.StateTimeout || in.Attempt == 0 {
+		return false
+	}
+	switch in.Code.Class() {
+	case wire.ClassProgress, wire.ClassUnknown, wire.ClassInvalid:
+		return true
+	}
+	return false
 }
 
 // EntryView is one line of a timeline (B4).

@@ -93,6 +93,33 @@ func TestDocumentsHaveTheirShape(t *testing.T) {
 	golden(t, "reply-fault", scada.Refused(fmt.Errorf("append: %w", os.ErrClosed)))
 }
 
+// C14: an unknown outcome is told apart from one that is known.
+func TestOutcomeUnknown(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		state   engine.State
+		attempt uint8
+		code    wire.Code
+		want    bool
+	}{
+		{"done", engine.StateSucceeded, 1, wire.CodeOK, false},
+		{"failed", engine.StateFailed, 1, wire.CodeFailed, false},
+		{"still under way", engine.StateRunning, 1, wire.CodeNone, false},
+		{"expired before it was sent", engine.StateTimeout, 0, wire.CodeNone, false},
+		{"never confirmed", engine.StateTimeout, 1, wire.CodeNone, true},
+		{"interrupted", engine.StateTimeout, 1, wire.CodeInterrupted, true},
+		{"a code of a newer agent", engine.StateTimeout, 1, wire.Code(250), true},
+		{"expired at the agent", engine.StateTimeout, 1, wire.CodeExpired, false},
+		{"failed, and no time for another attempt", engine.StateTimeout, 2, wire.CodeIO, false},
+		{"stopped by its agent when its time was over", engine.StateTimeout, 1, wire.CodeCancelled, false},
+	} {
+		v := scada.NewInstructionView("default", engine.Instruction{Seq: 1, State: c.state, Attempt: c.attempt, Code: c.code})
+		if v.OutcomeUnknown != c.want {
+			t.Errorf("%s: %v", c.name, v.OutcomeUnknown)
+		}
+	}
+}
+
 // A task on many nodes names those that need attention, and counts all.
 func TestStatusOfManyNodes(t *testing.T) {
 	task, in := sample(t)

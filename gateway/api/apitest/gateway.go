@@ -34,6 +34,7 @@ type Gateway struct {
 	insts   map[uint64]engine.Instruction
 	entries map[uint64][]engine.Entry
 	dead    []engine.DeadLetter
+	audits  []engine.Audit
 	agents  map[string]*agent
 	health  api.Health
 	err     error
@@ -113,7 +114,11 @@ func (g *Gateway) settle(in engine.Input) []engine.Reply {
 		if len(inputs) > 0 {
 			in, inputs = inputs[0], inputs[1:]
 			g.pass(Step)
-			g.adopt(g.eng.Wants(in))
+			w := g.eng.Wants(in)
+			g.adopt(w)
+			if o, ok := in.(*engine.Operate); ok {
+				o.Found = g.letter(w.Dead)
+			}
 			g.eng.Step(g.now, in)
 		}
 		r := g.eng.Ready(g.now)
@@ -150,6 +155,8 @@ func (g *Gateway) keep(r *engine.Records) {
 		g.entries[w.Instruction.Seq] = append(g.entries[w.Instruction.Seq], w.Entries...)
 	}
 	g.dead = append(g.dead, r.DeadLetters...)
+	g.dead = slices.DeleteFunc(g.dead, func(d engine.DeadLetter) bool { return slices.Contains(r.Dropped, d.Number) })
+	g.audits = append(g.audits, r.Audits...)
 }
 
 func (g *Gateway) state(t engine.Task) engine.TaskState {
@@ -173,80 +180,6 @@ func (g *Gateway) ask(ctx context.Context, in engine.Input) (engine.Reply, error
 		}
 	}
 	return engine.Reply{}, fmt.Errorf("the engine did not answer %T", in)
-}
-
-// Submit implements api.Backend.
-func (g *Gateway) Submit(ctx context.Context, spec engine.Spec, src engine.Source) (engine.Reply, error) {
-	return g.ask(ctx, &engine.Submit{Spec: spec, Source: src, Path: engine.PathHTTP, Reply: g})
-}
-
-// Cancel implements api.Backend.
-func (g *Gateway) Cancel(ctx context.Context, c engine.Cancel) (engine.Reply, error) {
-	c.Reply = g
-	return g.ask(ctx, &c)
-}
-
-// Nodes implements api.Backend.
-func (g *Gateway) Nodes(ctx context.Context) ([]engine.NodeState, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.eng.Nodes(), cmp.Or(g.err, ctx.Err())
-}
-
-// Health implements api.Backend.
-func (g *Gateway) Health() api.Health {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	h := g.health
-	h.Open = g.eng.Open()
-	return h
-}
-
-// Task implements api.Reader.
-func (g *Gateway) Task(ctx context.Context, id string) (engine.TaskState, bool, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	t, ok := g.tasks[id]
-	return g.state(t), ok, cmp.Or(g.err, ctx.Err())
-}
-
-// Tasks implements api.Reader.
-func (g *Gateway) Tasks(ctx context.Context, before uint64, limit int) (list []engine.TaskState, next uint64, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, id := range slices.Backward(g.order) {
-		t := g.tasks[id]
-		if before != 0 && t.First >= before {
-			continue
-		}
-		if len(list) == limit {
-			next = list[limit-1].Task.First
-			break
-		}
-		list = append(list, g.state(t))
-	}
-	return list, next, cmp.Or(g.err, ctx.Err())
-}
-
-// Timeline implements api.Reader.
-func (g *Gateway) Timeline(ctx context.Context, seq uint64) (engine.Instruction, []engine.Entry, bool, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	in, ok := g.insts[seq]
-	return in, slices.Clone(g.entries[seq]), ok, cmp.Or(g.err, ctx.Err())
-}
-
-// DeadLetters implements api.Reader.
-func (g *Gateway) DeadLetters(ctx context.Context, after uint64, limit int) ([]engine.DeadLetter, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var list []engine.DeadLetter
-	for _, d := range g.dead {
-		if d.Number > after && len(list) < limit {
-			list = append(list, d)
-		}
-	}
-	return list, cmp.Or(g.err, ctx.Err())
 }
 
 // Garbage leaves a dead letter.
