@@ -130,7 +130,7 @@ func (a *agent) boot() {
 	a.w.log(a.id, "starts with %d records, clock off by %v, unset %v, synced %v", len(records), a.clock.err, a.clock.unset, a.clock.synced)
 	a.perform(out)
 	a.link.reach()
-	a.narrow.tell()
+	a.narrow.reach()
 }
 
 // later does something if the same process still runs.
@@ -268,6 +268,7 @@ func (a *agent) end(why string, power bool) {
 		a.disk.Kill()
 	}
 	a.link.gone(power)
+	a.narrow.lost()
 	a.w.after(between(a.rnd, 100, 6_000), a.boot)
 }
 
@@ -317,7 +318,7 @@ func (a *agent) heal() {
 	a.failNext, a.fullUntil, a.slowUntil = false, 0, 0
 	a.clock.unset, a.clock.err, a.clock.synced = false, 0, true
 	a.link.heal()
-	a.narrow.set(false)
+	a.narrow.heal()
 }
 
 func (a *agent) unsettled() string {

@@ -6,6 +6,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"time"
+
+	"github.com/apollo-11/apollo11/wire"
 )
 
 // calmLimit bounds the time in which everything must settle once the faults have
@@ -34,6 +36,7 @@ type world struct {
 	gateway *gateway
 	agents  []*agent
 	byNode  map[string]*agent
+	byShort map[string]*agent
 	clients []*client
 	check   *checker
 
@@ -44,7 +47,7 @@ type world struct {
 }
 
 func newWorld(o Options, p Profile) *world {
-	w := &world{seed: o.Seed, profile: p, byNode: map[string]*agent{}, skip: map[int]bool{}, trace: o.Trace, hash: 14695981039346656037}
+	w := &world{seed: o.Seed, profile: p, byNode: map[string]*agent{}, byShort: map[string]*agent{}, skip: map[int]bool{}, trace: o.Trace, hash: 14695981039346656037}
 	for _, n := range o.Skip {
 		w.skip[n] = true
 	}
@@ -53,7 +56,7 @@ func newWorld(o Options, p Profile) *world {
 	for n := range o.Nodes {
 		a := newAgent(w, n)
 		w.agents = append(w.agents, a)
-		w.byNode[a.id] = a
+		w.byNode[a.id], w.byShort[wire.Short(a.id)] = a, a
 	}
 	for n := range clientCount(o.Nodes) {
 		w.clients = append(w.clients, newClient(w, n))
