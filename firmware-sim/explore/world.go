@@ -18,20 +18,25 @@ const calmLimit = 20 * time.Minute
 // lookEvery is how often it is looked whether everything has settled.
 const lookEvery = 100 * time.Millisecond
 
+// settledFor is how long the site must stay settled: longer than a node may be
+// silent, so that what a connection still holds back would be missed.
+const settledFor = 16 * time.Second
+
 // identity tells one life of a process or connection from the next. It has a
 // size: pointers to empty structs may all be equal.
 type identity struct{ _ byte }
 
 // world is one site and its time.
 type world struct {
-	seed    uint64
-	profile Profile
-	now     time.Duration
-	queue   queue
-	span    time.Duration // of the faulty phase
-	calm    bool
-	plan    []step
-	skip    map[int]bool // steps of the plan that are left out
+	seed       uint64
+	profile    Profile
+	now        time.Duration
+	queue      queue
+	span       time.Duration // of the faulty phase
+	calm       bool
+	quietSince time.Duration // nothing has had to happen since; 0 for something has
+	plan       []step
+	skip       map[int]bool // steps of the plan that are left out
 
 	gateway *gateway
 	agents  []*agent
@@ -132,7 +137,17 @@ func (w *world) heal() {
 	}
 }
 
-func (w *world) settled() bool { return w.unsettled() == "" }
+// settled reports whether nothing has had to happen for settledFor.
+func (w *world) settled() bool {
+	if w.unsettled() != "" {
+		w.quietSince = 0
+		return false
+	}
+	if w.quietSince == 0 {
+		w.quietSince = w.now
+	}
+	return w.now-w.quietSince >= settledFor
+}
 
 // unsettled says what still has to happen.
 func (w *world) unsettled() string {
