@@ -1,9 +1,14 @@
 #!/bin/sh
 # Installs the programs that tests and demo use beside Go, or says what is missing.
 # In CI a missing one is a failure; elsewhere its tests are skipped and say so.
+#
+#   sh deploy/deps.sh                  all
+#   sh deploy/deps.sh mosquitto_pub    only the package of that program
 set -u
+only=${1:-}
 missing=""
 need() { # program, Debian package
+	[ -z "$only" ] || [ "$only" = "$1" ] || return 0
 	command -v "$1" >/dev/null 2>&1 || missing="$missing $2"
 }
 need mosquitto_pub mosquitto-clients
@@ -17,4 +22,4 @@ fi
 echo "missing:$missing"
 echo "on Debian or Ubuntu: sudo apt-get install$missing"
 [ "${CI:-}" = true ] && exit 1
-echo "going on without; the tests that need them will be skipped and say so"
+[ -n "$only" ] || echo "going on without; the tests that need them will be skipped and say so"

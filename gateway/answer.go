@@ -60,13 +60,5 @@ func alarmView(a engine.Alarm) scada.Alarm {
 
 // nodeView is a node for its topic, at now in Unix ms.
 func nodeView(n engine.NodeState, now int64) scada.NodeView {
-	p := scada.Presence{State: scada.PresenceOffline, Reason: n.Reason, Since: n.Since,
-		Running: uint32(n.Running), Queued: uint32(n.Queued)}
-	switch {
-	case n.Online:
-		p.State = scada.PresenceOnline
-	case n.Since == 0:
-		p.State = scada.PresenceUnknown
-	}
-	return scada.NewNodeView(n.Node, p, now)
+	return scada.NewNodeView(n.Node, scada.PresenceOf(n), now)
 }

@@ -76,3 +76,23 @@ func (g *Gateway) Health() api.Health {
 	}
 	return h
 }
+
+// Operate carries out an operator's action and returns once that is durable.
+func (g *Gateway) Operate(ctx context.Context, o engine.Operate) (engine.Reply, error) {
+	return g.request(ctx, func(reply any) engine.Input {
+		o.Reply = reply
+		return &o
+	})
+}
+
+// Alarms returns the conditions that stand and the latest incidents.
+func (g *Gateway) Alarms(ctx context.Context) (standing, recent []engine.Alarm, err error) {
+	err = g.loop.ask(ctx, func(e *engine.Engine) { standing, recent = e.Alarms() })
+	return standing, recent, err
+}
+
+// Quiet returns the quiet period as it stands.
+func (g *Gateway) Quiet(ctx context.Context) (q engine.Quiet, err error) {
+	err = g.loop.ask(ctx, func(e *engine.Engine) { q = e.Quiet() })
+	return q, err
+}

@@ -191,9 +191,12 @@ func (g *Gateway) deliver(j *job) {
 	for _, s := range e.Sends {
 		g.boxes.put(g.ctx, s.Node, s.Msg)
 	}
+	for _, c := range e.Compacts {
+		g.boxes.putCompact(g.ctx, c)
+	}
 	g.open.Store(int64(j.open))
 	g.board.show(e)
-	g.m.add(&e.Counts)
+	g.m.add(e)
 	if j.pending != nil {
 		g.m.batches.Inc()
 		g.m.records.Add(float64(len(j.writes)))

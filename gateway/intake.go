@@ -122,7 +122,11 @@ func decodeUplink(u broker.Uplink) (engine.Input, error) {
 // own hello and goodbye, the latter also as their last will; the connection
 // itself decides nothing.
 func (k *intake) Presence(p broker.Presence) {
-	if p.Path == broker.Narrowband {
-		k.m.narrowband(p.Connected)
+	if p.Path != broker.Narrowband {
+		return
+	}
+	k.m.narrowband(p.Connected)
+	if err := k.put(&engine.NarrowbandUp{Short: p.Short, Up: p.Connected}); err != nil && !errors.Is(err, context.Canceled) {
+		k.log.Warn("narrowband presence lost", "short", p.Short, "error", err)
 	}
 }

@@ -41,6 +41,7 @@ type Found struct {
 	Task *engine.TaskState
 	Open bool
 	Mark *engine.Mark
+	Dead *engine.DeadLetter
 }
 
 // ledgerLog is the Log on disk.
@@ -76,6 +77,11 @@ func (l ledgerLog) Lookup(w engine.Want) (f Found, err error) {
 			if f.Open, err = l.Open(first); err != nil {
 				return f, err
 			}
+		}
+	}
+	if w.Dead != 0 {
+		if f.Dead, err = l.DeadLetter(w.Dead); err != nil {
+			return f, err
 		}
 	}
 	if w.Client != "" {
@@ -201,6 +207,9 @@ func (l *loop) step(in engine.Input) error {
 				s.Spec.TaskID = f.Mark.TaskID
 				return l.step(in)
 			}
+		}
+		if o, ok := in.(*engine.Operate); ok {
+			o.Found = f.Dead
 		}
 		if f.Task != nil {
 			l.eng.Adopt(now, f.Task.Task, f.Task.Instructions, f.Open)

@@ -17,6 +17,7 @@ type metrics struct {
 	refused       *prometheus.CounterVec
 	uplinkDropped prometheus.Counter
 	narrow        prometheus.Gauge
+	unknown       *prometheus.HistogramVec
 	batches       prometheus.Counter
 	records       prometheus.Counter
 	online        prometheus.Gauge
@@ -33,6 +34,9 @@ func newMetrics() *metrics {
 			Help: "Agents' messages dropped because the loop was busy; agents send them again."}),
 		narrow: prometheus.NewGauge(prometheus.GaugeOpts{Name: "apollo_narrowband_connections",
 			Help: "Agents connected to the narrowband listener."}),
+		unknown: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "apollo_status_unknown_seconds",
+			Help:    "How long the state of an attempt was unknown: from sending it to the first sign of it, by the path of the sign.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, .75, 1, 1.5, 2, 3, 5, 10, 30, 60}}, []string{"path"}),
 		batches: prometheus.NewCounter(prometheus.CounterOpts{Name: "apollo_commits_total",
 			Help: "Batches made durable."}),
 		records: prometheus.NewCounter(prometheus.CounterOpts{Name: "apollo_instruction_writes_total",
@@ -40,7 +44,7 @@ func newMetrics() *metrics {
 		online: prometheus.NewGauge(prometheus.GaugeOpts{Name: "apollo_nodes_online",
 			Help: "Nodes with a living session."}),
 	}
-	m.reg.MustRegister(m.counts, m.refused, m.uplinkDropped, m.narrow, m.batches, m.records, m.online,
+	m.reg.MustRegister(m.counts, m.refused, m.uplinkDropped, m.narrow, m.unknown, m.batches, m.records, m.online,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -70,7 +74,11 @@ func (m *metrics) gauges(s *storage.Store, b *broker.Broker, o *outboxes) {
 }
 
 // add takes in what one round did.
-func (m *metrics) add(c *engine.Counts) {
+func (m *metrics) add(e *engine.Effects) {
+	for _, c := range e.Confirms {
+		m.unknown.WithLabelValues(c.Path.String()).Observe(c.Window.Seconds())
+	}
+	c := &e.Counts
 	if *c == (engine.Counts{}) {
 		return
 	}
@@ -84,7 +92,7 @@ func (m *metrics) add(c *engine.Counts) {
 		{"stale_report", c.StaleReports}, {"unknown_report", c.UnknownReports}, {"illegal_move", c.IllegalMoves},
 		{"compact_ack", c.CompactAcks}, {"compact_first", c.CompactFirst},
 		{"succeeded", c.Succeeded}, {"failed", c.Failed}, {"timed_out", c.TimedOut}, {"cancelled", c.Cancelled},
-		{"dead_letter", c.DeadLetters},
+		{"dead_letter", c.DeadLetters}, {"digest_equal", c.DigestsEqual}, {"digest_differs", c.DigestsDiffer},
 	} {
 		if f.n != 0 {
 			m.counts.WithLabelValues(f.step).Add(float64(f.n))

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/apollo-11/apollo11/gateway/engine"
 	"github.com/apollo-11/apollo11/wire"
 )
 
@@ -27,54 +28,70 @@ type outboxes struct {
 	dropped atomic.Uint64
 
 	mu    sync.Mutex
-	boxes map[string]chan wire.Message
+	boxes map[string]chan []byte
 	group sync.WaitGroup
 }
 
 func newOutboxes(topics wire.Topics, pub publisher, log *slog.Logger) *outboxes {
-	return &outboxes{topics: topics, pub: pub, log: log, boxes: map[string]chan wire.Message{}}
+	return &outboxes{topics: topics, pub: pub, log: log, boxes: map[string]chan []byte{}}
 }
 
 // put hands a message to a node's goroutine. It never waits.
 func (o *outboxes) put(ctx context.Context, node string, m wire.Message) {
+	b, err := wire.Encode(m)
+	if err != nil {
+		o.dropped.Add(1)
+		o.log.Warn("message to node not sent", "node", node, "error", err)
+		return
+	}
+	o.hand(ctx, o.topics.Cmd(node), b)
+}
+
+func (o *outboxes) hand(ctx context.Context, topic string, b []byte) {
 	o.mu.Lock()
-	box := o.boxes[node]
+	box := o.boxes[topic]
 	if box == nil {
-		box = make(chan wire.Message, outboxQueue)
-		o.boxes[node] = box
+		box = make(chan []byte, outboxQueue)
+		o.boxes[topic] = box
 		o.group.Add(1)
 		go func() {
 			defer o.group.Done()
-			o.serve(ctx, node, box)
+			o.serve(ctx, topic, box)
 		}()
 	}
 	o.mu.Unlock()
 	select {
-	case box <- m:
+	case box <- b:
 	default:
 		o.dropped.Add(1)
 	}
 }
 
-func (o *outboxes) serve(ctx context.Context, node string, box <-chan wire.Message) {
-	topic := o.topics.Cmd(node)
+func (o *outboxes) serve(ctx context.Context, topic string, box <-chan []byte) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case m := <-box:
-			b, err := wire.Encode(m)
-			if err == nil {
-				// QoS 0: the connection keeps order, and only the agent's own
-				// reports count as delivery.
-				err = o.pub.Publish(topic, b, 0, false)
-			}
-			if err != nil {
+		case b := <-box:
+			// QoS 0: the connection keeps order, and only the agent's own reports
+			// count as delivery.
+			if err := o.pub.Publish(topic, b, 0, false); err != nil {
 				o.dropped.Add(1)
-				o.log.Warn("message to node not sent", "node", node, "error", err)
+				o.log.Warn("message to node not sent", "topic", topic, "error", err)
 			}
 		}
 	}
+}
+
+// putCompact hands a frame to the goroutine of a node's narrowband topic.
+func (o *outboxes) putCompact(ctx context.Context, c engine.CompactSend) {
+	b, err := c.Frame.Encode()
+	if err != nil {
+		o.dropped.Add(1)
+		o.log.Warn("compact frame not sent", "short", c.Short, "error", err)
+		return
+	}
+	o.hand(ctx, wire.NarrowbandDown(c.Short), b)
 }
 
 // wait returns when all outboxes have ended, after their context has.

@@ -146,6 +146,13 @@ func (c *Core) Step(now Now, in Input) Output {
 }
 
 func (c *Core) received(m wire.Message) {
+	if _, ok := m.(*wire.Welcome); !ok && !c.session.welcomed {
+		// It was sent to whoever was connected before: to this agent with another
+		// memory, or to another board under its name. What is meant for this one
+		// comes after the welcome.
+		c.note(LevelDebug, "message ignored", fmt.Sprintf("%T before the welcome", m))
+		return
+	}
 	switch m := m.(type) {
 	case *wire.Instruction:
 		if c.clock.heard(c.now, m.SentAt) {

@@ -19,8 +19,7 @@ type bad struct {
 	// at is what stands there, where counting is too much for people.
 	line, column int
 	at           string
-	status       int  // HTTP, 0 for 400
-	jsonOnly     bool // as a file it would be YAML, with another fault
+	status       int // HTTP, 0 for 400
 }
 
 // writeDoc is a gpio.write with one more thing in it.

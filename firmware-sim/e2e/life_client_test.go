@@ -23,8 +23,9 @@ const (
 	packetConnect = 0x10
 	packetPublish = 0x30
 	packetPuback  = 0x40
-	flagDup       = 0x08
+	flagRetain    = 0x01
 	flagQoS1      = 0x02
+	flagDup       = 0x08
 )
 
 // dial connects with a clean session.
@@ -82,11 +83,8 @@ func (c *rawClient) read() (first byte, body []byte, err error) {
 }
 
 // put sends a command at QoS 1 without waiting for its PUBACK.
-func (c *rawClient) put(id uint16, dup bool, payload string) error {
-	first := byte(packetPublish | flagQoS1)
-	if dup {
-		first |= flagDup
-	}
+func (c *rawClient) put(id uint16, flags byte, payload string) error {
+	first := packetPublish | flagQoS1 | flags
 	body := binary.BigEndian.AppendUint16(mqttText("apollo/default/task"), id)
 	return c.send(first, append(body, payload...))
 }
@@ -112,7 +110,7 @@ func (c *rawClient) publish(payloads ...string) (acked int, err error) {
 	go func() {
 		for _, p := range payloads {
 			c.next++
-			if err := c.put(c.next, false, p); err != nil {
+			if err := c.put(c.next, 0, p); err != nil {
 				sent <- err
 				return
 			}
@@ -161,20 +159,24 @@ func (c *rawClient) say(topic string, payload []byte) error {
 	return c.send(packetPublish, append(mqttText(topic), payload...))
 }
 
-// hear reads the next message that comes at QoS 0.
+// hear reads the next message.
 func (c *rawClient) hear() (topic string, payload []byte, err error) {
 	for {
 		first, body, err := c.read()
 		if err != nil {
 			return "", nil, err
 		}
-		if first&0xf6 != packetPublish || len(body) < 2 {
+		if first&0xf0 != packetPublish || len(body) < 2 {
 			continue
 		}
 		n := int(binary.BigEndian.Uint16(body)) + 2
 		if n > len(body) {
 			return "", nil, fmt.Errorf("publish cut short: % x", body)
 		}
-		return string(body[2:n]), body[n:], nil
+		topic, payload = string(body[2:n]), body[n:]
+		if first&flagQoS1 != 0 && len(payload) >= 2 {
+			payload = payload[2:] // the packet id
+		}
+		return topic, payload, nil
 	}
 }

@@ -131,23 +131,22 @@ func (p *proxy) pump(n *line, from, to net.Conn, g *gate) {
 		if !g.pass() {
 			return
 		}
+		p.mu.Lock()
+		keep := p.keep
+		p.mu.Unlock()
 		if k > 0 {
-			if _, werr := to.Write(buf[:k]); werr != nil && err == nil {
+			_, werr := to.Write(buf[:k])
+			if werr != nil && err == nil && !(keep && from == n.gateway) {
 				err = werr
 			}
 		}
 		if err == nil {
 			continue
 		}
-		p.mu.Lock()
-		keep := p.keep
-		p.mu.Unlock()
-		if !keep {
-			n.cut()
-		} else if from == n.gateway {
-			_ = n.gateway.Close() // the gateway itself has ended it
-			_ = n.agent.Close()
+		if keep && from == n.agent {
+			return
 		}
+		n.cut()
 		return
 	}
 }

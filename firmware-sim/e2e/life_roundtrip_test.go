@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
 	"github.com/apollo-11/apollo11/gateway/scada"
@@ -121,10 +122,10 @@ func TestRoundTrip_GatewayKilledAfterPuback(t *testing.T) {
 	s.moved("pump-1", 1)
 }
 
-// TestRoundTrip_GatewayKilledWithAgentOnline kills at whatever has been reached
-// when mosquitto_pub returns: before the dispatch, on the wire, before the event
-// is on disk (C5, C7, F9). The agent stays, subscribes anew by itself, and runs
-// each command exactly once.
+// TestRoundTrip_GatewayKilledWithAgentOnline kills when mosquitto_pub returns, and
+// a millisecond later each time: at the dispatch, on the wire, before the event is
+// on disk, after it (C5, C7, F9). The agent stays, subscribes anew by itself, and
+// runs each command exactly once.
 func TestRoundTrip_GatewayKilledWithAgentOnline(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -136,6 +137,7 @@ func TestRoundTrip_GatewayKilledWithAgentOnline(t *testing.T) {
 		s.online("pump-1")
 		id := fmt.Sprintf("round-%d", k)
 		s.publish(write(id, "pump-1", "GPIO17", 1-k%2))
+		time.Sleep(time.Duration(k) * time.Millisecond) // where the kill hits, nothing else
 		s.restart()
 		reached[s.task(id).State]++
 		s.done(id)

@@ -80,6 +80,10 @@ func (d *door) guarded(next http.Handler) http.Handler {
 				return
 			}
 		}
+		if r.URL.Path == "/healthz" { // a busy gateway is not a dead one
+			next.ServeHTTP(w, r)
+			return
+		}
 		select {
 		case turns <- struct{}{}:
 			defer func() { <-turns }()

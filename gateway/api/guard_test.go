@@ -129,6 +129,7 @@ func TestTooManyRequestsAreToldSo(t *testing.T) {
 	if f := a.fault(503); f.Code != "busy" || a.header.Get("Retry-After") == "" {
 		t.Errorf("%+v", f)
 	}
+	s.call("GET", "/healthz", "").want(200, nil)
 	close(gate.leave)
 	wg.Wait()
 	s.call("GET", "/v1/nodes", "").want(200, nil)

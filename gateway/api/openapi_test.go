@@ -42,3 +42,38 @@ func TestDocumentIsServed(t *testing.T) {
 		t.Errorf("content type %q", ct)
 	}
 }
+
+// TestTheDocumentBites: the check that every other test relies on refuses what
+// the document does not say.
+func TestTheDocumentBites(t *testing.T) {
+	s := newSite(t, api.Options{})
+	good := s.call("GET", "/healthz", "")
+	for name, change := range map[string]func(*answer){
+		"unknown field":     func(a *answer) { a.body = []byte(`{"status":"ok","mood":"fine"}`) },
+		"missing field":     func(a *answer) { a.body = []byte(`{}`) },
+		"wrong type":        func(a *answer) { a.body = []byte(`{"status":1}`) },
+		"unknown value":     func(a *answer) { a.body = []byte(`{"status":"fine"}`) },
+		"not JSON":          func(a *answer) { a.body = []byte(`ok`) },
+		"undocumented code": func(a *answer) { a.status = 418 },
+		"content type":      func(a *answer) { a.header.Set("Content-Type", "text/html") },
+		"no request id":     func(a *answer) { a.header.Del("X-Request-Id") },
+	} {
+		bad := good
+		bad.header = good.header.Clone()
+		change(&bad)
+		if s.documented(request("GET", "/healthz", ""), bad) == nil {
+			t.Errorf("%s was let through", name)
+		}
+	}
+}
+
+// TestDocumentedFieldsExist: a field of the document is a field of a task.
+func TestDocumentedFieldsExist(t *testing.T) {
+	s := newSite(t, api.Options{})
+	for field := range s.doc.Components.Schemas["Task"].Value.Properties {
+		f := s.call("POST", "/v1/tasks", `{"`+field+`":null}`).fault(400)
+		if f.Code == "unknown_field" || f.Code == "unsupported" {
+			t.Errorf("%s: %+v", field, f)
+		}
+	}
+}

@@ -100,7 +100,7 @@ func (d *door) task(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		d.unread(w, r, err)
 	case !found:
-		d.missing(w, r, "task "+id, "see the list of tasks at /v1/tasks; finished ones are kept for the retention time")
+		d.missing(w, r, "task "+id, "see the list of tasks at /v1/tasks")
 	default:
 		send(w, http.StatusOK, scada.NewTaskView(d.o.Site, t.Task, t.Instructions, true))
 	}
@@ -185,12 +185,7 @@ func (d *door) node(w http.ResponseWriter, r *http.Request) {
 }
 
 func (d *door) nodeView(n engine.NodeState) scada.NodeView {
-	p := scada.Presence{State: scada.PresenceOffline, Reason: n.Reason, Since: n.Since,
-		Running: uint32(n.Running), Queued: uint32(n.Queued + n.Flying)}
-	if n.Online {
-		p.State = scada.PresenceOnline
-	}
-	return scada.NewNodeView(n.Node, p, d.o.Now().UnixMilli())
+	return scada.NewNodeView(n.Node, scada.PresenceOf(n), d.o.Now().UnixMilli())
 }
 
 // deadLetters is GET /v1/deadletters.

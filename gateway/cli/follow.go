@@ -35,6 +35,7 @@ type follower struct {
 	seen  map[uint64]int    // entries shown, by instruction
 	at    map[uint64]uint32 // version shown, by instruction
 	stood string            // the last counts shown
+	state string            // the last state known
 }
 
 // follow shows a task until it has settled, its patience (0: none) or the
@@ -51,7 +52,7 @@ func (a *app) follow(ctx context.Context, id string, patience time.Duration) err
 		v, raw, err := f.look(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return f.left(v, patience)
+			return f.left(patience)
 		case err == nil && v.Settled:
 			return f.end(v, raw)
 		case err == nil:
@@ -68,7 +69,7 @@ func (a *app) follow(ctx context.Context, id string, patience time.Duration) err
 		case <-time.After(pause):
 			pause = min(pause*5/4, pollSlow)
 		case <-ctx.Done():
-			return f.left(v, patience)
+			return f.left(patience)
 		}
 	}
 }
@@ -82,8 +83,12 @@ func passing(err error) bool {
 // look reads the task and shows what is new.
 func (f *follower) look(ctx context.Context) (v scada.TaskView, raw []byte, err error) {
 	raw, err = f.a.client.get(ctx, "/v1/tasks/"+url.PathEscape(f.id), &v)
-	if err != nil || f.a.output == "json" {
+	if err != nil {
 		return v, raw, err
+	}
+	f.state = v.State
+	if f.a.output == "json" {
+		return v, raw, nil
 	}
 	if len(v.Instructions) > maxLive {
 		f.counts(v)
@@ -176,10 +181,10 @@ func why(in scada.InstructionView) string {
 }
 
 // left ends when the waiting ends before the task does.
-func (f *follower) left(v scada.TaskView, patience time.Duration) error {
-	state := "open"
-	if v.State != "" {
-		state = v.State
+func (f *follower) left(patience time.Duration) error {
+	state := f.state
+	if state == "" {
+		state = "open"
 	}
 	p := trouble("stopped waiting; task %s is still %s and goes on", f.id, state)
 	if patience > 0 {

@@ -55,7 +55,7 @@ func Main(ctx context.Context, version string, args []string, stdin io.Reader, s
 		return exitDone
 	case errors.Is(err, errTold):
 		return exitFailed
-	case err == error(errUsageTold):
+	case errors.Is(err, errUsageTold):
 		return exitUsage
 	case errors.As(err, &usage):
 		a.say("apollo: %s\n", visible(usage.text))
@@ -169,7 +169,7 @@ func (a *app) run(ctx context.Context, args []string) error {
 }
 
 // errUsageTold ends a run whose usage was wrong and has been explained.
-var errUsageTold = &usageError{text: "see above"}
+var errUsageTold = errors.New("usage was wrong and has been explained")
 
 // common defines the flags of every command.
 func (a *app) common(fs *flag.FlagSet) {

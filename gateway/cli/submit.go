@@ -163,9 +163,6 @@ func (o *submission) tell(a *app, acc *api.Accepted) {
 		if w.Field != "" {
 			text = w.Field + ": " + text
 		}
-		if w.Code == string(scada.WarnNoTaskID) {
-			continue // this tool names what it sends
-		}
 		a.say("warning: %s\n", visible(text))
 	}
 }

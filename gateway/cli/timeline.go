@@ -83,7 +83,7 @@ func timelines(ctx context.Context, a *app, id, node string) (all []api.Timeline
 		text, err := a.client.get(ctx, "/v1/instructions/"+url.PathEscape(in)+"/timeline", &t)
 		if missing(err) {
 			return nil, nil, trouble("there is no task and no instruction %s", id).
-				hint("apollo task list shows the tasks; finished ones are kept for the retention time")
+				hint("apollo task list shows the tasks")
 		}
 		if err != nil {
 			return nil, nil, err

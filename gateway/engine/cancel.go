@@ -33,20 +33,30 @@ func (e *Engine) cancel(now Now, in *Cancel) {
 		return
 	}
 	out := &Cancelled{TaskID: id}
+	subject := id
+	if in.TaskID == "" {
+		subject = list[0].Key(e.cfg.Site)
+	}
+	e.audit(now, Audit{Actor: in.Actor, Path: in.Path, Action: ActionCancel, Subject: subject, Note: in.Reason})
 	for _, i := range list {
 		switch {
+		case in.Seq != 0 && i.Operator && Allowed(i.State, StateRetrying):
+			// Out of the operator queue, by the only way that the table knows.
+			e.move(now, i, StateRetrying, Entry{What: WhatRetrying, Implied: true, Actor: in.Actor, Path: in.Path})
+			i.Operator = false
+			e.cancelled(now, i, in)
+			out.Done++
 		case i.State.Settled():
 			out.Final++
+		case i.waiting() && !i.knownUndone():
+			e.withdraw(now, i, in)
+			out.Asked++
 		case e.unsent(i):
 			e.cancelled(now, i, in)
 			out.Done++
 		default:
 			if i.CancelBy == "" {
-				i.CancelBy = in.Actor
-				if i.CancelBy == "" {
-					i.CancelBy = in.Path.String()
-				}
-				e.log(now, i, Entry{What: WhatCancelAsk, Actor: in.Actor, Path: in.Path, Detail: in.Reason})
+				e.wish(now, i, in)
 				e.askCancel(now, i)
 			}
 			out.Asked++
@@ -67,6 +77,33 @@ func (e *Engine) unsent(i *inst) bool {
 // be made.
 func (i *inst) waiting() bool { return i.State == StateRetrying && i.RetryAt != 0 }
 
+// knownUndone reports whether the last attempt is known not to have done what it
+// should: it ended, with a failure.
+func (i *inst) knownUndone() bool {
+	k := i.Code.Class()
+	return k == wire.ClassRetryable || k == wire.ClassPermanent || k == wire.ClassRefused
+}
+
+// wish notes who wants the cancellation.
+func (e *Engine) wish(now Now, i *inst, in *Cancel) {
+	i.CancelBy = in.Actor
+	if i.CancelBy == "" {
+		i.CancelBy = in.Path.String()
+	}
+	e.log(now, i, Entry{What: WhatCancelAsk, Actor: in.Actor, Path: in.Path, Detail: in.Reason})
+}
+
+// withdraw takes back a retry after an attempt whose outcome is not known. It
+// would be false to call that CANCELLED: the attempt may have done it, or still
+// be running. It is TIMEOUT, and a report of that attempt settles it.
+func (e *Engine) withdraw(now Now, i *inst, in *Cancel) {
+	e.wish(now, i, in)
+	if i.node.online && i.Code == wire.CodeNone && i.Reason != ReasonForgotten {
+		e.sendCancel(now, i, "cancelled by "+i.CancelBy)
+	}
+	e.giveUp(now, i, i.Reason, "its retry was cancelled; what the last attempt did is not known")
+}
+
 func (e *Engine) cancelled(now Now, i *inst, in *Cancel) {
 	if !e.move(now, i, StateCancelled, Entry{What: WhatCancelled, Actor: in.Actor, Path: in.Path, Detail: in.Reason}) {
 		return
@@ -78,10 +115,6 @@ func (e *Engine) cancelled(now Now, i *inst, in *Cancel) {
 // askCancel sends the wish to the agent, and again until it is answered.
 func (e *Engine) askCancel(now Now, i *inst) {
 	if i.CancelBy == "" || i.State.Settled() {
-		return
-	}
-	if e.unsent(i) {
-		e.cancelled(now, i, &Cancel{Actor: i.CancelBy})
 		return
 	}
 	if !i.node.online {

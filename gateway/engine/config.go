@@ -46,6 +46,20 @@ type Config struct {
 	// Capacity bounds unfinished instructions, all of which are in memory
 	// (about 1 kB each). Default 100,000; from 90 % new tasks are refused (A7).
 	Capacity int
+	// LowWater and HighWater are unconfirmed instructions over all nodes. At the
+	// high mark nothing more is sent until some are confirmed, and an alarm stands
+	// until the low mark. Defaults 100 and 1000 (A7).
+	LowWater, HighWater int
+	// LatencyLimit is the 95th percentile of ack latency over which compensation
+	// pauses, until it is under half. Default 5 s (A6).
+	LatencyLimit time.Duration
+	// DrainRate and DrainBurst are the token bucket through which the backlog of a
+	// node passes that was away: instructions a second over all nodes, and how
+	// many may go at once. Defaults 50 and 100 (A6).
+	DrainRate, DrainBurst int
+	// ClockSkew is how far an agent's clock may be from the gateway's before it is
+	// alarmed. Default 5 s (C11).
+	ClockSkew time.Duration
 	// MarkWindow is how long a retransmitted publish is recognised. Default 1 h:
 	// longer than any client keeps retrying, shorter than a client takes to come
 	// around to the same packet id with the same payload (65,535 publishes).
@@ -81,6 +95,12 @@ func (c Config) withDefaults() Config {
 	def(&c.Heartbeat, 5*time.Second)
 	def(&c.OfflineAfter, 15*time.Second)
 	num(&c.Capacity, 100_000)
+	num(&c.LowWater, 100)
+	num(&c.HighWater, 1000)
+	def(&c.LatencyLimit, 5*time.Second)
+	num(&c.DrainRate, 50)
+	num(&c.DrainBurst, 100)
+	def(&c.ClockSkew, 5*time.Second)
 	def(&c.MarkWindow, time.Hour)
 	return c
 }
@@ -97,6 +117,12 @@ func (c Config) Validate() error {
 		return fmt.Errorf("max resends is %d, it must be 0 to 200", d.MaxResends)
 	case d.OfflineAfter < 2*d.Heartbeat:
 		return fmt.Errorf("offline after %v is less than two heartbeats of %v", d.OfflineAfter, d.Heartbeat)
+	case d.LowWater < 1 || d.HighWater < d.LowWater:
+		return fmt.Errorf("water marks %d and %d make no range", d.LowWater, d.HighWater)
+	case d.DrainRate < 1 || d.DrainRate > 1_000_000 || d.DrainBurst < 1:
+		return fmt.Errorf("drain of %d a second with bursts of %d: the rate must be 1 to 1,000,000, the burst at least 1", d.DrainRate, d.DrainBurst)
+	case d.LatencyLimit < 0 || d.ClockSkew < 0:
+		return fmt.Errorf("latency limit %v and clock skew %v must not be negative", d.LatencyLimit, d.ClockSkew)
 	case d.Capacity < 10:
 		return fmt.Errorf("capacity is %d, it must be at least 10", d.Capacity)
 	}

@@ -12,14 +12,8 @@ import (
 // were given.
 type queue []*inst
 
-func (q queue) Len() int { return len(q) }
-func (q queue) Less(a, b int) bool {
-	pa, pb := q[a].rank(), q[b].rank()
-	if pa != pb {
-		return pa < pb
-	}
-	return q[a].Seq < q[b].Seq
-}
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(a, b int) bool { return q[a].before(q[b]) }
 func (q queue) Swap(a, b int) {
 	q[a], q[b] = q[b], q[a]
 	q[a].place, q[b].place = a+1, b+1
@@ -36,6 +30,14 @@ func (q *queue) Pop() any {
 	*q = (*q)[:last]
 	i.place = 0
 	return i
+}
+
+// before reports whether i is sent before j when both wait.
+func (i *inst) before(j *inst) bool {
+	if a, b := i.rank(), j.rank(); a != b {
+		return a < b
+	}
+	return i.Seq < j.Seq
 }
 
 func (i *inst) queued() bool { return i.place != 0 }
@@ -60,6 +62,7 @@ func (e *Engine) enqueue(i *inst) {
 func (e *Engine) dequeue(i *inst) {
 	if i.queued() {
 		heap.Remove(&i.node.queue, i.place-1)
+		e.leftQueue(i)
 	}
 }
 
@@ -70,13 +73,33 @@ func (e *Engine) wantPump(n *node) {
 	}
 }
 
-// pump sends what the node's window allows.
+// mayFly reports whether something waits for the node and may be sent as far as
+// the node goes.
+func (e *Engine) mayFly(n *node) bool {
+	return n.online && !n.doubtful && n.flying < e.cfg.Window && len(n.queue) > 0
+}
+
+// pump sends what the node's window and the water mark allow. A backlog goes by
+// drainBacklogs instead.
 func (e *Engine) pump(now Now, n *node) {
-	for n.online && n.flying < e.cfg.Window && len(n.queue) > 0 {
-		i := heap.Pop(&n.queue).(*inst)
-		e.dispatch(now, i)
-		e.arm(now, i)
+	for !n.draining && e.mayFly(n) {
+		if e.flying >= e.cfg.HighWater {
+			if !n.blocked {
+				n.blocked = true
+				e.blocked = append(e.blocked, n)
+			}
+			return
+		}
+		e.sendNext(now, n)
 	}
+}
+
+// sendNext hands out the first of a node's queue.
+func (e *Engine) sendNext(now Now, n *node) {
+	i := heap.Pop(&n.queue).(*inst)
+	e.leftQueue(i)
+	e.dispatch(now, i)
+	e.arm(now, i)
 }
 
 // dispatch hands out an attempt: a new one with a new token, or the current one
@@ -99,10 +122,16 @@ func (e *Engine) dispatch(now Now, i *inst) {
 		i.Sends++
 	}
 	i.sentAt = now.Mono
+	if what == WhatDispatched {
+		i.firstAt = now.Mono
+	}
+	e.acks.send(now)
+	e.expectWord(now, i)
 	i.sendAt = now.in(e.confirmWait(i.resends))
 	if !i.flying {
 		i.flying = true
 		i.node.flying++
+		e.flying++
 	}
 	if i.State == StatePending {
 		e.move(now, i, StateDispatched, Entry{What: what, Path: PathPrimary})
@@ -124,7 +153,7 @@ func (e *Engine) newAttempt(i *inst) {
 	i.Sends, i.RetryAt, i.Percent = 0, 0, 0
 	i.ReceivedAt, i.StartedAt, i.FinishedAt, i.SettledAt = 0, 0, 0, 0
 	i.Code, i.Detail, i.Payload, i.Path, i.Reason = wire.CodeNone, "", nil, PathNone, ""
-	i.resends, i.queries = 0, 0
+	i.resends, i.queries, i.byHand = 0, 0, false
 }
 
 // send queues a message for a node. through is its field for a piggybacked
@@ -134,10 +163,11 @@ func (e *Engine) send(n *node, m wire.Message, through *uint64) {
 	n.carrier = through
 }
 
-// confirmWait is the wait after the n-th resend: it grows by half each time and
-// is spread by ±10 %, so that nodes do not beat in time (A6).
+// confirmWait is the wait after the n-th resend: it grows by half each time, is
+// stretched when few acks have come in the last ten minutes, and is spread by
+// ±10 %, so that nodes do not beat in time (A6).
 func (e *Engine) confirmWait(resends int) time.Duration {
-	d := e.cfg.ConfirmTimeout
+	d := time.Duration(float64(e.cfg.ConfirmTimeout) / max(e.acks.rate(e.flying), leastRate))
 	for range resends {
 		if d = d * 3 / 2; d >= e.cfg.ConfirmMax {
 			d = e.cfg.ConfirmMax
@@ -156,6 +186,10 @@ func (e *Engine) unconfirmed(now Now, i *inst) {
 	if !i.node.online || i.ReceivedAt != 0 || i.State.Settled() {
 		return
 	}
+	if e.heldBack() {
+		i.sendAt = now.in(e.jitter(pauseCheck))
+		return
+	}
 	if i.resends >= e.cfg.MaxResends {
 		e.giveUp(now, i, ReasonUnconfirmed, "the node is connected but never confirmed that it has the instruction")
 		return
@@ -166,11 +200,17 @@ func (e *Engine) unconfirmed(now Now, i *inst) {
 
 // ground ends the wait for a confirmation.
 func (e *Engine) ground(i *inst) {
-	i.sendAt = 0
+	i.sendAt, i.askAt = 0, 0
 	if i.flying {
 		i.flying = false
 		i.node.flying--
+		e.flying--
 		e.wantPump(i.node)
+		for _, n := range e.blocked {
+			n.blocked = false
+			e.wantPump(n)
+		}
+		e.blocked = e.blocked[:0]
 	}
 }
 
@@ -256,6 +296,12 @@ func (e *Engine) retry(now Now, i *inst) bool {
 func (e *Engine) retryWait(i *inst) time.Duration {
 	d := time.Duration(i.Retry.InitialMs) * time.Millisecond
 	limit := time.Duration(i.Retry.MaxMs) * time.Millisecond
+	if i.Retry.Backoff == BackoffTiered {
+		if i.Retries < 3 {
+			return e.jitter(5 * time.Second)
+		}
+		return e.jitter(60 * time.Second)
+	}
 	if i.Retry.Backoff == BackoffExponential {
 		for range i.Retries {
 			if d *= 2; d >= limit {

@@ -29,6 +29,20 @@
 // timeline and marked so. A timeout is the gateway's opinion, an agent's report
 // is a fact: a late report with the current token settles a TIMEOUT.
 //
+// Cancelling takes back what no agent can have done: then it is CANCELLED at
+// once. Everything else becomes CANCELLED when the agent says that it stopped, and
+// a retry after an unknown outcome goes back to TIMEOUT.
+//
+// # What the engine relies on
+//
+// An agent executes a token at most once, as long as it has its journal. When it
+// has lost that, its hello names a new incarnation, and nothing is sent again
+// under a token that the old journal knew. A message that was on its way before
+// that hello may still carry one: an agent takes no instruction before the welcome
+// of its session, and a node's messages keep their order.
+//
+// # Memory
+//
 // Only unfinished tasks live in memory. When an input names something else,
 // Wants says what to load from the log, and Adopt takes it in.
 package engine

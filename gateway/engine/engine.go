@@ -22,10 +22,24 @@ type Engine struct {
 	insts  map[uint64]*inst
 	nodes  map[string]*node
 	shorts map[string]string // short id -> node
+	narrow map[string]bool   // short ids with a narrowband connection
 	open   int               // unsettled instructions
 	marks  markRing
 	timers timerHeap
 	alarms alarms
+	quiet  Quiet
+
+	acks     acks
+	paused   bool          // by the latency of acks
+	paceAt   time.Duration // when it is looked at next
+	flying   int           // unconfirmed, over all nodes
+	blocked  []*node       // that wait for the water to fall
+	draining []*node
+	bucket   drain
+	own      timer
+
+	auditNo   uint64 // of the latest entry
+	auditHead [32]byte
 
 	// Collected since the last Ready.
 	touched   []*task // to be looked at for opening, closing and status
@@ -38,6 +52,9 @@ type Engine struct {
 	newNodes  []*node
 	newMarks  []Mark
 	newDead   []DeadLetter
+	newAudit  []Audit
+	dropped   []uint64 // dead letters
+	quietNew  bool
 	effects   Effects
 	lastReady time.Duration
 }
@@ -67,9 +84,14 @@ type inst struct {
 	waitAt   time.Duration // when its retry is due; 0 for not
 	execAt   time.Duration // when its execution is overdue; 0 for not
 	sentAt   time.Duration // when it was last sent
+	firstAt  time.Duration // when this attempt was first sent
+	askAt    time.Duration // when it is asked after over narrowband; 0 for not
+	asks     int           // how often it was
 	resends  int           // by confirm timeout, in this attempt and session
 	queries  int
 	cancelAt time.Duration // when the cancel is sent again; 0 for not
+	byHand   bool          // its next attempt was asked for by an operator: no pause holds it back
+	waits    bool          // stands in the operator queue, as the log has it
 }
 
 // New returns an engine with an empty memory. Recovery then calls Restore for
@@ -85,10 +107,11 @@ func New(cfg Config, counters Counters, rnd *rand.Rand) *Engine {
 	if counters.NextDead == 0 {
 		counters.NextDead = 1
 	}
+	cfg = cfg.withDefaults()
 	return &Engine{
-		cfg: cfg.withDefaults(), rnd: rnd, counters: counters,
+		cfg: cfg, rnd: rnd, counters: counters, bucket: drain{tokens: time.Second * time.Duration(cfg.DrainBurst) / time.Duration(cfg.DrainRate)},
 		tasks: map[string]*task{}, insts: map[uint64]*inst{}, nodes: map[string]*node{},
-		shorts: map[string]string{}, alarms: newAlarms(), marks: newMarkRing(),
+		shorts: map[string]string{}, narrow: map[string]bool{}, alarms: newAlarms(), marks: newMarkRing(),
 	}
 }
 
@@ -118,7 +141,7 @@ func (e *Engine) Adopt(now Now, t Task, insts []Instruction, open bool) {
 
 // inst makes an instruction of the task in memory. It is not counted yet.
 func (e *Engine) inst(t *task, rec Instruction) *inst {
-	i := &inst{Instruction: rec, task: t, node: e.node(rec.Node), settled: true}
+	i := &inst{Instruction: rec, task: t, node: e.node(rec.Node), settled: true, waits: rec.Operator}
 	i.timer.i = i
 	i.node.held++
 	t.insts = append(t.insts, i)
@@ -190,6 +213,13 @@ func (e *Engine) Wants(in Input) Want {
 		if in.Seq != 0 && e.insts[in.Seq] == nil {
 			return Want{Seq: in.Seq}
 		}
+	case *Operate:
+		if in.Dead != 0 {
+			return Want{Dead: in.Dead}
+		}
+		if in.Seq != 0 && e.insts[in.Seq] == nil {
+			return Want{Seq: in.Seq}
+		}
 	case *Uplink:
 		return e.wantsOf(in)
 	case *Compact:
@@ -226,6 +256,10 @@ func (e *Engine) Step(now Now, in Input) {
 		e.compact(now, in)
 	case *Garbage:
 		e.garbage(now, in)
+	case *Operate:
+		e.operate(now, in)
+	case *NarrowbandUp:
+		e.narrowbandUp(now, in)
 	case *NodeGone:
 		if n := e.nodes[in.Node]; n != nil && n.session != 0 && in.Session == n.session {
 			e.part(now, n, in.Reason)
@@ -243,11 +277,10 @@ func (e *Engine) Ready(now Now) Ready {
 	}
 	e.lastReady = now.Mono
 	e.fire(now)
-	for k := 0; k < len(e.pumps); k++ { // pumping may ask for more pumping
-		e.pumps[k].pumped = false
-		e.pump(now, e.pumps[k])
-	}
-	e.pumps = e.pumps[:0]
+	e.pace(now)
+	e.sendOut(now)
+	e.levels(now)
+	e.armOwn(now)
 	var r Ready
 	e.payAcks(now)
 	e.collectTasks(&r)
@@ -256,6 +289,12 @@ func (e *Engine) Ready(now Now) Ready {
 	r.Records.Tasks, e.newTasks = e.newTasks, nil
 	r.Records.Marks, e.newMarks = e.newMarks, nil
 	r.Records.DeadLetters, e.newDead = e.newDead, nil
+	r.Records.Dropped, e.dropped = e.dropped, nil
+	r.Records.Audits, e.newAudit = e.newAudit, nil
+	if e.quietNew {
+		q := e.quiet
+		r.Records.Quiet, e.quietNew = &q, false
+	}
 	if e.topUsed {
 		c := e.counters
 		r.Records.Counters = &c
@@ -266,6 +305,22 @@ func (e *Engine) Ready(now Now) Ready {
 	r.Effects, e.effects = e.effects, Effects{}
 	r.Deadline = e.timers.next()
 	return r
+}
+
+// sendOut hands out what may be sent. That may let more be sent, so it goes on
+// until nothing asks for it.
+func (e *Engine) sendOut(now Now) {
+	for {
+		e.drainBacklogs(now)
+		if len(e.pumps) == 0 {
+			return
+		}
+		for k := 0; k < len(e.pumps); k++ {
+			e.pumps[k].pumped = false
+			e.pump(now, e.pumps[k])
+		}
+		e.pumps = e.pumps[:0]
+	}
 }
 
 // collectTasks writes down which tasks opened or closed, builds the statuses to
@@ -308,7 +363,15 @@ func (e *Engine) collectInsts(r *Ready) {
 	for _, i := range e.dirty {
 		i.dirty = false
 		i.Version++
-		r.Records.Instructions = append(r.Records.Instructions, Write{i.Instruction, i.entries})
+		w := Write{Instruction: i.Instruction, Entries: i.entries}
+		if i.Operator != i.waits {
+			i.waits = i.Operator
+			w.Queue = QueueLeave
+			if i.Operator {
+				w.Queue = QueueEnter
+			}
+		}
+		r.Records.Instructions = append(r.Records.Instructions, w)
 		i.entries = nil
 	}
 	e.dirty = e.dirty[:0]
@@ -375,7 +438,7 @@ func (e *Engine) track(i *inst) {
 		delete(i.node.open, i.Seq)
 		e.ground(i)
 		e.dequeue(i)
-		i.sendAt, i.waitAt, i.execAt, i.cancelAt = 0, 0, 0, 0
+		i.sendAt, i.waitAt, i.execAt, i.cancelAt, i.askAt = 0, 0, 0, 0, 0
 		return
 	}
 	e.open++

@@ -7,7 +7,7 @@ import (
 )
 
 // Input is anything that can happen to the engine: *Submit, *Cancel, *Uplink,
-// *Compact, *Garbage or *NodeGone. The passing of time is no input: Ready looks
+// *Compact, *Garbage, *NodeGone, *NarrowbandUp or *Operate. The passing of time is no input: Ready looks
 // at its argument.
 type Input interface{ input() }
 
@@ -81,6 +81,8 @@ type Want struct {
 	// Client and PacketID ask for a Mark, put into Submit.Found.
 	Client   string
 	PacketID uint16
+	// Dead asks for a dead letter, put into Operate.Found.
+	Dead uint64
 }
 
 // Empty reports whether nothing is wanted.
@@ -104,6 +106,9 @@ type Records struct {
 	Cursors      []NodeCursor
 	Marks        []Mark
 	DeadLetters  []DeadLetter
+	Dropped      []uint64 // numbers of dead letters to forget
+	Audits       []Audit
+	Quiet        *Quiet
 }
 
 // Write is an instruction's new content with the timeline entries that explain
@@ -111,7 +116,17 @@ type Records struct {
 type Write struct {
 	Instruction Instruction
 	Entries     []Entry
+	Queue       QueueChange
 }
+
+// QueueChange says whether an instruction enters or leaves the operator queue.
+type QueueChange uint8
+
+const (
+	QueueSame  QueueChange = 0
+	QueueEnter QueueChange = 1
+	QueueLeave QueueChange = 2
+)
 
 // NodeCursor is the cursor of one node.
 type NodeCursor struct {
@@ -123,7 +138,7 @@ type NodeCursor struct {
 func (r *Records) Empty() bool {
 	return r.Counters == nil && len(r.Tasks) == 0 && len(r.Opened) == 0 && len(r.Closed) == 0 &&
 		len(r.Instructions) == 0 && len(r.Nodes) == 0 && len(r.Cursors) == 0 && len(r.Marks) == 0 &&
-		len(r.DeadLetters) == 0
+		len(r.DeadLetters) == 0 && len(r.Dropped) == 0 && len(r.Audits) == 0 && r.Quiet == nil
 }
 
 // Effects may leave the gateway once the records are durable.
@@ -133,14 +148,33 @@ type Effects struct {
 	Statuses []TaskState
 	Nodes    []NodeState
 	Alarms   []Alarm
+	Confirms []Confirm
+	Compacts []CompactSend
 	Counts   Counts
 }
 
-// Reply answers a Submit or Cancel. Exactly one of the pointers is set.
+// Confirm is the end of a status-unknown window (B3): how long after an attempt
+// was first handed out the first sign of it came, and by which path.
+type Confirm struct {
+	Path   Path
+	Window time.Duration
+}
+
+// CompactSend is a frame for one node's narrowband topic.
+type CompactSend struct {
+	Short string
+	Frame CompactFrame
+}
+
+// CompactFrame is a wire.CompactQuery or a wire.CompactCancel.
+type CompactFrame interface{ Encode() ([]byte, error) }
+
+// Reply answers a Submit, Cancel or Operate. Exactly one of the pointers is set.
 type Reply struct {
 	To        any
 	Accepted  *Accepted
 	Cancelled *Cancelled
+	Done      *Done
 	Refused   *Refusal
 }
 
@@ -228,10 +262,11 @@ type Counts struct {
 	CompactAcks, CompactFirst                  int
 	Succeeded, Failed, TimedOut, Cancelled     int
 	DeadLetters                                int
+	DigestsEqual, DigestsDiffer                int
 }
 
 // Empty reports whether there is nothing to deliver.
 func (f *Effects) Empty() bool {
 	return len(f.Replies) == 0 && len(f.Sends) == 0 && len(f.Statuses) == 0 && len(f.Nodes) == 0 &&
-		len(f.Alarms) == 0 && f.Counts == Counts{}
+		len(f.Alarms) == 0 && len(f.Confirms) == 0 && len(f.Compacts) == 0 && f.Counts == Counts{}
 }

@@ -30,14 +30,23 @@ type node struct {
 	ended   [pastSessions]uint64
 	past    int // where in ended the next one goes
 	heard   time.Duration
-	timer   timer // set while it is online: when its silence is looked at
+	met     bool          // heard has a meaning
+	left    bool          // it said goodbye itself
+	askedAt time.Duration // before this it is not asked over narrowband
+	timer   timer         // set while it is online: when its silence is looked at
 
 	queue  queue
 	flying int
 	open   map[uint64]*inst // unsettled
 	held   int              // instructions in memory that name it
 
-	pumped  bool
+	pumped   bool
+	blocked  bool // stands in Engine.blocked
+	doubtful bool // its primary path seems dead, see narrowband.go
+	draining bool
+	backlog  int    // of what waited when it came back, how many still wait
+	drainTo  uint64 // the last of those
+
 	owed    bool
 	gap     bool
 	gapAt   time.Duration // before this no further gap is told
@@ -107,9 +116,13 @@ func (e *Engine) uplink(now Now, in *Uplink) {
 			e.goodbye(now, n, m)
 		}
 	case *wire.Heartbeat:
-		e.alive(now, in.Node, m.Session)
+		if n := e.alive(now, in.Node, m.Session); n != nil {
+			e.skew(now, n, m.Clock, true)
+		}
 	case *wire.Digest:
-		e.alive(now, in.Node, m.Session)
+		if n := e.alive(now, in.Node, m.Session); n != nil {
+			e.digest(n, m)
+		}
 	case *wire.Event:
 		if n := e.hear(now, in.Node); n != nil {
 			e.event(now, n, m)
@@ -122,10 +135,11 @@ func (e *Engine) uplink(now Now, in *Uplink) {
 }
 
 // alive notes a sign of life that names its session: another one's is old news.
-func (e *Engine) alive(now Now, id string, session uint64) {
+func (e *Engine) alive(now Now, id string, session uint64) *node {
 	if n := e.nodes[id]; n != nil && n.session == session {
-		e.hear(now, id)
+		return e.hear(now, id)
 	}
+	return nil
 }
 
 // hear notes a sign of life of a node that is in a session, and puts it online
@@ -136,7 +150,8 @@ func (e *Engine) hear(now Now, id string) *node {
 	if n == nil || n.session == 0 {
 		return nil
 	}
-	n.heard = now.Mono
+	n.heard, n.met = now.Mono, true
+	e.believe(now, n)
 	if !n.online {
 		e.comeback(now, n)
 	}
@@ -146,7 +161,11 @@ func (e *Engine) hear(now Now, id string) *node {
 // hello starts a session: the agent is told how far its events have come and is
 // sent what it has missed.
 func (e *Engine) hello(now Now, id string, m *wire.Hello) {
-	if why := e.unwelcome(id, m); why != "" {
+	why := e.unwelcome(id, m)
+	if n := e.nodes[id]; why == "" && n != nil {
+		why = e.impostor(now, n, m)
+	}
+	if why != "" {
 		e.condition(now, alarmRefused, id, why)
 		e.effects.Sends = append(e.effects.Sends, Send{id, &wire.Welcome{
 			Session: m.Session, Epoch: e.counters.Epoch, Now: now.Wall, Refused: why}})
@@ -171,7 +190,10 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	n.Short, n.Labels, n.Incarnation, n.Version = m.Short, m.Labels, m.Incarnation, m.Version
 	n.Intents, n.Pins, n.Board, n.Workers, n.LastHello = m.Intents, m.Pins, m.Board, m.Workers, now.Wall
 	e.renew(n)
-	n.session, n.heard = m.Session, now.Mono
+	n.session, n.heard, n.met, n.left = m.Session, now.Mono, true, false
+	e.believe(now, n)
+	e.newer(now, n, m)
+	e.skew(now, n, m.Clock, m.ClockSet)
 	w := &wire.Welcome{Session: m.Session, Epoch: e.counters.Epoch, Now: now.Wall,
 		HeartbeatMs: uint32(e.cfg.Heartbeat.Milliseconds()), Through: n.cursor.Last}
 	e.send(n, w, &w.Through)
@@ -249,10 +271,8 @@ func (e *Engine) comeback(now Now, n *node) {
 		}
 		e.arm(now, i)
 	}
-	for part := range slices.Chunk(refs, wire.MaxRefs) {
-		m := &wire.Query{Refs: part}
-		e.send(n, m, &m.Through)
-	}
+	e.startDrain(n)
+	e.query(n, refs)
 	e.wantPump(n)
 }
 
@@ -266,6 +286,7 @@ func (e *Engine) goodbye(now Now, n *node, m *wire.Goodbye) {
 		}
 	}
 	e.part(now, n, reason)
+	n.left = !m.Lost
 	for _, r := range m.Unstarted {
 		i := e.insts[r.Seq]
 		if i == nil || i.node != n || i.Token != r.Token || i.StartedAt != 0 {
@@ -292,6 +313,8 @@ func (e *Engine) part(now Now, n *node, reason string) {
 // so that a copy which did arrive is recognised.
 func (e *Engine) offline(now Now, n *node, reason string) {
 	n.online, n.since, n.reason = false, now.Wall, reason
+	n.doubtful = false
+	e.stopDrain(n)
 	e.timers.put(&n.timer, 0)
 	e.show(n)
 	for _, i := range n.opened() {

@@ -27,13 +27,14 @@ const (
 	plantInsistence       // an intent that must not run twice is taken for one that may
 	plantTwice            // an agent does not know its tokens
 	plantLate             // an agent does not look at the limit
+	plantHasty            // an agent takes instructions before its welcome
 	plantCount
 )
 
 var plantNames = [...]string{"none", "effects before commit", "token used again", "stale token accepted", "limit dropped",
 	"deadline ignored", "event acknowledged too early", "retransmission not recognised", "unfinished task not marked",
 	"version left out", "timeline entry left out", "failure shown as success", "pulse run again",
-	"agent without dedupe", "agent without a clock"}
+	"agent without dedupe", "agent without a clock", "agent that does not wait for its welcome"}
 
 func (p plant) String() string { return plantNames[p] }
 

@@ -72,6 +72,12 @@ func (e *Engine) reported(now Now, n *node, m *wire.Event) *inst {
 		e.garbage(now, &Garbage{Kind: "event", From: n.ID, Reason: why})
 		return nil
 	}
+	if i.Token != m.Token && m.Code == wire.CodeStaleToken {
+		// The agent says itself that a newer attempt has overtaken this one.
+		e.log(now, i, Entry{What: WhatRefused, Path: PathPrimary, Actor: n.ID, Token: m.Token, Attempt: m.Attempt,
+			Code: m.Code, Event: m.Number, Detail: m.Detail})
+		return nil
+	}
 	if i.Token != m.Token {
 		e.stale(now, i, Entry{What: WhatRefused, Path: PathPrimary, Actor: n.ID, Token: m.Token, Attempt: m.Attempt,
 			Code: m.Code, Event: m.Number, Detail: fmt.Sprintf("%s carries the token %v, which is not the current one", wire.EventID(n.ID, m.Number), m.Token)})
@@ -105,10 +111,15 @@ func (e *Engine) compact(now Now, in *Compact) {
 	}
 	r := report{path: PathNarrowband, code: in.Ack.Code}
 	switch {
+	case in.Ack.Code == wire.CodeNever:
+		e.never(now, i)
+		return
 	case in.Ack.Code == wire.CodeReceived:
 		r.phase, r.code = wire.PhaseReceived, wire.CodeNone
 	case in.Ack.Code == wire.CodeStarted:
 		r.phase, r.code = wire.PhaseStarted, wire.CodeNone
+	case in.Ack.Code.Class() == wire.ClassProgress:
+		return // never: the answer to a question that is not asked on this path
 	default:
 		r.phase = wire.PhaseProcessed
 	}
@@ -207,6 +218,10 @@ func (e *Engine) confirm(now Now, i *inst, r report) bool {
 		// was made.
 		i.RetryAt, i.waitAt = 0, 0
 		i.Retries--
+	}
+	if i.flying && i.ReceivedAt == 0 {
+		e.acks.confirm(now, now.Mono-i.sentAt)
+		e.effects.Confirms = append(e.effects.Confirms, Confirm{r.path, now.Mono - i.firstAt})
 	}
 	e.ground(i)
 	e.dequeue(i)

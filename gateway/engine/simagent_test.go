@@ -141,8 +141,12 @@ func (a *simAgent) receive(m wire.Message) {
 			a.sendEvents()
 		}
 	case *wire.Instruction:
-		a.acked(m.Through)
-		a.instruction(m)
+		// What was sent before the gateway knew of this session may carry a token
+		// that a lost journal does not know any more.
+		if a.welcomed || a.w.plant == plantHasty {
+			a.acked(m.Through)
+			a.instruction(m)
+		}
 	case *wire.Cancel:
 		a.acked(m.Through)
 		a.cancel(m)

@@ -132,14 +132,16 @@ func (a *simAgent) partition(d time.Duration) {
 	a.quiet = a.w.now + d
 }
 
-// trip is how long a message takes, or false when it is lost.
-func (a *simAgent) trip(last *time.Duration) (time.Duration, bool) {
+// trip is how long a message takes, or false when it is lost. What goes to the
+// agent keeps its order, as on a connection; the agent's messages need not, for
+// the engine must not depend on it.
+func (a *simAgent) trip(last *time.Duration, ordered bool) (time.Duration, bool) {
 	w := a.w
 	d := w.span(1, 40)
 	if !w.calm && (w.now < a.quiet || w.chance(w.drop)) {
 		return 0, false
 	}
-	if w.ordered {
+	if ordered {
 		*last = max(*last, w.now+d)
 		d = *last - w.now
 	}
@@ -161,7 +163,7 @@ func (a *simAgent) say(m wire.Message) {
 		return
 	}
 	for range a.copies() {
-		d, ok := a.trip(&a.lastUp)
+		d, ok := a.trip(&a.lastUp, a.w.ordered)
 		if !ok {
 			return
 		}
@@ -181,7 +183,7 @@ func (a *simAgent) down(m wire.Message) {
 	}
 	life := a.life
 	for range a.copies() {
-		d, ok := a.trip(&a.lastDown)
+		d, ok := a.trip(&a.lastDown, true)
 		if !ok {
 			return
 		}

@@ -45,7 +45,7 @@ type world struct {
 	rounds  int
 	// Chances, drawn from the seed.
 	drop, repeat, fsync float64
-	ordered             bool // the primary path keeps the order
+	ordered             bool // agents' messages keep their order
 }
 
 // newWorld builds a site from a seed, with a planted fault or none.

@@ -4,11 +4,9 @@ import (
 	"container/heap"
 	"fmt"
 	"time"
-
-	"github.com/apollo-11/apollo11/wire"
 )
 
-// A timer belongs to an instruction or to a node and is part of it. It stands in
+// A timer belongs to an instruction, to a node or to the engine and is part of it. It stands in
 // the heap at most once, so that the heap never outgrows what it serves and keeps
 // nothing alive that is finished.
 type timer struct {
@@ -93,6 +91,7 @@ func (e *Engine) arm(now Now, i *inst) {
 		first(i.waitAt)
 		first(i.execAt)
 		first(i.cancelAt)
+		first(i.askAt)
 		if i.mayExpire() {
 			first(now.in(until(now, i.NotAfter+e.expiryGrace(i).Milliseconds()) + 1))
 		}
@@ -127,9 +126,12 @@ func (e *Engine) fire(now Now) {
 			return
 		}
 		t := heap.Pop(&e.timers).(*timer)
-		if t.n != nil {
+		switch {
+		case t.n != nil:
 			e.checkNode(now, t.n)
 			continue
+		case t.i == nil:
+			continue // the engine's own: Ready does what is due
 		}
 		e.instDue(now, t.i)
 		e.arm(now, t.i)
@@ -142,8 +144,11 @@ func (e *Engine) instDue(now Now, i *inst) {
 	}
 	past := func(d time.Duration) bool { return d != 0 && d <= now.Mono }
 	if past(i.waitAt) {
-		i.waitAt = 0
-		e.enqueue(i)
+		if i.waitAt = 0; e.heldBack() && !i.byHand {
+			i.waitAt = now.in(e.jitter(pauseCheck))
+		} else {
+			e.enqueue(i)
+		}
 	}
 	if past(i.sendAt) {
 		i.sendAt = 0
@@ -157,6 +162,10 @@ func (e *Engine) instDue(now Now, i *inst) {
 		i.cancelAt = 0
 		e.askCancel(now, i)
 	}
+	if past(i.askAt) {
+		i.askAt = 0
+		e.ask(now, i)
+	}
 }
 
 // expire ends an instruction whose not_after has passed and which is not known
@@ -168,7 +177,7 @@ func (e *Engine) expire(now Now, i *inst) bool {
 	switch {
 	case i.Attempt == 0:
 		e.giveUp(now, i, ReasonExpired, "its time limit passed before it could be sent; it was not executed")
-	case i.waiting() && i.Code.Class() == wire.ClassRetryable:
+	case i.waiting() && i.knownUndone():
 		e.giveUp(now, i, ReasonExpired, fmt.Sprintf("its time limit passed before another attempt could be sent; the last one ended with %s", i.Code))
 	case i.waiting():
 		e.giveUp(now, i, ReasonUnconfirmed, "its time limit passed before another attempt could be sent; what the last one did is not known")

@@ -20,6 +20,8 @@ type Backoff uint8
 const (
 	BackoffExponential Backoff = 0 // doubles each time, up to the maximum
 	BackoffFixed       Backoff = 1 // always the initial interval
+	// BackoffTiered waits 5 s three times and 60 s from then on (C3).
+	BackoffTiered Backoff = 2
 )
 
 // Retry is what happens after a failure that another attempt may cure (C3).
@@ -181,6 +183,7 @@ const (
 	WhatRequeued   What = 13 // back to PENDING: the node left before it confirmed
 	WhatRefused    What = 14 // a report was refused: stale token, illegal step
 	WhatQueried    What = 15 // the agent was asked what became of it
+	WhatResolved   What = 16 // an operator settled it by hand
 )
 
 var whatNames = [...]string{
@@ -189,6 +192,7 @@ var whatNames = [...]string{
 	WhatProcessed: "processed", WhatJoined: "joined", WhatRetrying: "retrying",
 	WhatTimeout: "timeout", WhatCancelAsk: "cancel_requested", WhatCancelled: "cancelled",
 	WhatRequeued: "requeued", WhatRefused: "refused", WhatQueried: "queried",
+	WhatResolved: "resolved",
 }
 
 // String is the entry's name in timelines and logs.

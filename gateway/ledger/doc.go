@@ -15,6 +15,9 @@
 //	e node                event cursor of the node
 //	p client packet(2)    what an MQTT publish became (see engine.Mark)
 //	d number(8)           dead letter
+//	q seq(8)              the instruction waits for an operator
+//	a number(8)           audit entry
+//	Q                     quiet period
 //
 // Values are CBOR maps and arrays with integer keys (wire.EncodeRecord). A field
 // is added under a new key and never reused.

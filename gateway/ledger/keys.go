@@ -19,6 +19,9 @@ const (
 	tabCursor      = 'e'
 	tabMark        = 'p'
 	tabDead        = 'd'
+	tabQueue       = 'q'
+	tabAudit       = 'a'
+	tabQuiet       = 'Q'
 )
 
 func numKey(dst []byte, tab byte, n uint64) []byte {

@@ -58,6 +58,12 @@ func (l *Ledger) fill(b *storage.Batch, r *engine.Records) error {
 		if err := l.set(b, timelineKey(l.key, i.Seq, i.Version), w.Entries); err != nil {
 			return err
 		}
+		switch w.Queue {
+		case engine.QueueEnter:
+			b.Set(numKey(l.key, tabQueue, i.Seq), nil)
+		case engine.QueueLeave:
+			b.Delete(numKey(l.key, tabQueue, i.Seq))
+		}
 	}
 	for k := range r.Nodes {
 		if err := l.set(b, textKey(l.key, tabNode, r.Nodes[k].ID), &r.Nodes[k]); err != nil {
@@ -79,6 +85,22 @@ func (l *Ledger) fill(b *storage.Batch, r *engine.Records) error {
 		if err := l.set(b, numKey(l.key, tabDead, r.DeadLetters[k].Number), &r.DeadLetters[k]); err != nil {
 			return err
 		}
+	}
+	return l.byHand(b, r)
+}
+
+// byHand fills in what operators did.
+func (l *Ledger) byHand(b *storage.Batch, r *engine.Records) error {
+	for _, n := range r.Dropped {
+		b.Delete(numKey(l.key, tabDead, n))
+	}
+	for k := range r.Audits {
+		if err := l.set(b, numKey(l.key, tabAudit, r.Audits[k].Number), &r.Audits[k]); err != nil {
+			return err
+		}
+	}
+	if r.Quiet != nil {
+		return l.set(b, append(l.key[:0], tabQuiet), r.Quiet)
 	}
 	return nil
 }
@@ -133,10 +155,10 @@ func (l *Ledger) Load(first uint64) (engine.TaskState, bool, error) {
 		return s, false, err
 	}
 	lo, hi := numKey(nil, tabInstruction, first), numKey(nil, tabInstruction, first+uint64(s.Task.Count))
-	err = l.store.Scan(lo, hi, false, func(_, v []byte) (bool, error) {
+	err = l.store.Scan(lo, hi, false, func(k, v []byte) (bool, error) {
 		var i engine.Instruction
 		if err := wire.DecodeRecord(v, &i); err != nil {
-			return false, fmt.Errorf("instruction of task %s cannot be read: %w", s.Task.ID, err)
+			return false, fmt.Errorf("record %x, an instruction of task %s, cannot be read: %w", k, s.Task.ID, err)
 		}
 		s.Instructions = append(s.Instructions, i)
 		return true, nil
@@ -171,4 +193,14 @@ func (l *Ledger) Mark(client string, packet uint16) (*engine.Mark, error) {
 		return nil, err
 	}
 	return &m, nil
+}
+
+// DeadLetter returns a dead letter, nil when there is none.
+func (l *Ledger) DeadLetter(number uint64) (*engine.DeadLetter, error) {
+	var d engine.DeadLetter
+	ok, err := l.get(numKey(nil, tabDead, number), &d)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return &d, nil
 }

@@ -78,10 +78,10 @@ func (r *Reader) Timeline(ctx context.Context, seq uint64) (engine.Instruction, 
 	}
 	var entries []engine.Entry
 	lo := numKey(nil, tabTimeline, seq)
-	err = r.l.store.Scan(lo, storage.PrefixEnd(lo), false, func(_, v []byte) (bool, error) {
+	err = r.l.store.Scan(lo, storage.PrefixEnd(lo), false, func(k, v []byte) (bool, error) {
 		var part []engine.Entry
 		if err := wire.DecodeRecord(v, &part); err != nil {
-			return false, fmt.Errorf("timeline of instruction %d cannot be read: %w", seq, err)
+			return false, fmt.Errorf("record %x, of the timeline of instruction %d, cannot be read: %w", k, seq, err)
 		}
 		entries = append(entries, part...)
 		return true, nil
@@ -96,12 +96,71 @@ func (r *Reader) Timeline(ctx context.Context, seq uint64) (engine.Instruction, 
 func (r *Reader) DeadLetters(ctx context.Context, after uint64, limit int) ([]engine.DeadLetter, error) {
 	limit = min(max(limit, 1), MaxPage)
 	var list []engine.DeadLetter
-	err := r.l.store.Scan(numKey(nil, tabDead, after+1), storage.PrefixEnd([]byte{tabDead}), false, func(_, v []byte) (bool, error) {
+	err := r.l.store.Scan(numKey(nil, tabDead, after+1), storage.PrefixEnd([]byte{tabDead}), false, func(k, v []byte) (bool, error) {
 		var d engine.DeadLetter
 		if err := wire.DecodeRecord(v, &d); err != nil {
-			return false, fmt.Errorf("dead letter cannot be read: %w", err)
+			return false, fmt.Errorf("record %x, a dead letter, cannot be read: %w", k, err)
 		}
 		list = append(list, d)
+		return len(list) < limit, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, r.l.store.Barrier(ctx)
+}
+
+// DeadLetter returns one dead letter, nil when there is none.
+func (r *Reader) DeadLetter(ctx context.Context, number uint64) (*engine.DeadLetter, error) {
+	d, err := r.l.DeadLetter(number)
+	if err != nil || d == nil {
+		return nil, err
+	}
+	return d, r.l.store.Barrier(ctx)
+}
+
+// Queue returns instructions that wait for an operator, with sequences above
+// after, oldest first. next is what to pass for the next page, 0 at the end.
+func (r *Reader) Queue(ctx context.Context, after uint64, limit int) (list []engine.Instruction, next uint64, err error) {
+	limit = min(max(limit, 1), MaxPage)
+	var seqs []uint64
+	err = r.l.store.Scan(numKey(nil, tabQueue, after+1), storage.PrefixEnd([]byte{tabQueue}), false, func(k, _ []byte) (bool, error) {
+		seq, err := number(k)
+		if err != nil {
+			return false, err
+		}
+		seqs = append(seqs, seq)
+		return len(seqs) <= limit, nil
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(seqs) > limit {
+		seqs = seqs[:limit]
+		next = seqs[limit-1]
+	}
+	for _, seq := range seqs {
+		i, ok, err := r.l.Instruction(seq)
+		if err != nil {
+			return nil, 0, err
+		}
+		if ok {
+			list = append(list, i)
+		}
+	}
+	return list, next, r.l.store.Barrier(ctx)
+}
+
+// Audit returns audit entries with numbers above after, oldest first.
+func (r *Reader) Audit(ctx context.Context, after uint64, limit int) ([]engine.Audit, error) {
+	limit = min(max(limit, 1), MaxPage)
+	var list []engine.Audit
+	err := r.l.store.Scan(numKey(nil, tabAudit, after+1), storage.PrefixEnd([]byte{tabAudit}), false, func(_, v []byte) (bool, error) {
+		var a engine.Audit
+		if err := wire.DecodeRecord(v, &a); err != nil {
+			return false, fmt.Errorf("audit entry cannot be read: %w", err)
+		}
+		list = append(list, a)
 		return len(list) < limit, nil
 	})
 	if err != nil {

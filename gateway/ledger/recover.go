@@ -29,6 +29,9 @@ func (l *Ledger) Recover(now engine.Now, cfg engine.Config, rnd *rand.Rand) (*en
 		}
 	}
 	e := engine.New(cfg, c, rnd)
+	if err := l.byOperators(now, e); err != nil {
+		return nil, fmt.Errorf("recover operators' actions: %w", err)
+	}
 	if err := l.nodes(e); err != nil {
 		return nil, fmt.Errorf("recover nodes: %w", err)
 	}
@@ -38,12 +41,33 @@ func (l *Ledger) Recover(now engine.Now, cfg engine.Config, rnd *rand.Rand) (*en
 	return e, nil
 }
 
+// byOperators restores the quiet period and the end of the audit trail.
+func (l *Ledger) byOperators(now engine.Now, e *engine.Engine) error {
+	var q engine.Quiet
+	ok, err := l.get([]byte{tabQuiet}, &q)
+	if err != nil {
+		return err
+	}
+	if ok {
+		e.RestoreQuiet(now, q)
+	}
+	lo := []byte{tabAudit}
+	return l.store.Scan(lo, storage.PrefixEnd(lo), true, func(_, v []byte) (bool, error) {
+		var a engine.Audit
+		if err := wire.DecodeRecord(v, &a); err != nil {
+			return false, fmt.Errorf("audit entry cannot be read: %w", err)
+		}
+		e.RestoreAudit(a)
+		return false, nil
+	})
+}
+
 func (l *Ledger) nodes(e *engine.Engine) error {
 	lo := []byte{tabNode}
-	return l.store.Scan(lo, storage.PrefixEnd(lo), false, func(_, v []byte) (bool, error) {
+	return l.store.Scan(lo, storage.PrefixEnd(lo), false, func(k, v []byte) (bool, error) {
 		var n engine.Node
 		if err := wire.DecodeRecord(v, &n); err != nil {
-			return false, fmt.Errorf("node record cannot be read: %w", err)
+			return false, fmt.Errorf("record %x, a node, cannot be read: %w", k, err)
 		}
 		var c engine.Cursor
 		if _, err := l.get(textKey(nil, tabCursor, n.ID), &c); err != nil {

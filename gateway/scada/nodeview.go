@@ -10,7 +10,20 @@ type Presence struct {
 	Since    int64  // of the state, Unix ms
 	LastSeen int64  // any message, Unix ms
 	Running  uint32 // instructions, by the last heartbeat
-	Queued   uint32
+	Queued   uint32 // instructions that it has not confirmed
+}
+
+// PresenceOf is what the engine knows of a node's connection.
+func PresenceOf(n engine.NodeState) Presence {
+	p := Presence{State: PresenceOffline, Reason: n.Reason, Since: n.Since,
+		Running: uint32(n.Running), Queued: uint32(n.Queued + n.Flying)}
+	switch {
+	case n.Online:
+		p.State = PresenceOnline
+	case n.Since == 0:
+		p.State = PresenceUnknown
+	}
+	return p
 }
 
 // PresenceState says whether a node can be reached.

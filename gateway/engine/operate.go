@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// Action is something that an operator does by hand. Every one that has an
+// effect is entered in the audit trail (B11).
+type Action string
+
+const (
+	ActionRetry    Action = "retry"     // instruction: another attempt with a fresh budget
+	ActionResolve  Action = "resolve"   // instruction: settled by hand, out of the queue
+	ActionCancel   Action = "cancel"    // task or instruction: see Cancel; also out of the queue
+	ActionQuietOn  Action = "quiet_on"  // pause compensation until a time
+	ActionQuietOff Action = "quiet_off" // end the pause
+	ActionDeadDrop Action = "dead_drop" // dead letter: forget it
+	// ActionDeadReplay notes that a dead letter was submitted anew, and forgets it.
+	ActionDeadReplay Action = "dead_replay"
+)
+
+// Operate is an operator's action on one thing.
+type Operate struct {
+	Action Action
+	Seq    uint64 // of the instruction, for retry and resolve
+	Dead   uint64 // number of the dead letter
+	Until  int64  // Unix ms at which a quiet period ends by itself; required
+	Actor  string
+	Note   string // why; required for resolve and quiet_on
+	Path   Path
+	// Found is the dead letter, which the caller looks up when Wants asks for it.
+	Found *DeadLetter
+	Reply any
+}
+
+func (*Operate) input() {}
+
+// Done answers an Operate that was carried out.
+type Done struct {
+	Action  Action
+	Subject string // instruction id, or dead letter number
+	Text    string // what follows, for people
+}
+
+// MaxQuiet bounds a quiet period: longer than any work by hand, short enough that
+// one that was forgotten does not outlast the week.
+const MaxQuiet = 7 * 24 * 3600 * 1000
+
+// Quiet is the quiet period: no resend, no retry and no draining of backlogs
+// while an operator works by hand (A8). New tasks are still sent.
+type Quiet struct {
+	On     bool   `cbor:"1,keyasint"`
+	Since  int64  `cbor:"2,keyasint,omitempty"` // Unix ms
+	Until  int64  `cbor:"3,keyasint,omitempty"` // Unix ms
+	By     string `cbor:"4,keyasint,omitempty"`
+	Reason string `cbor:"5,keyasint,omitempty"`
+}
+
+// RestoreQuiet takes in the quiet period from the log.
+func (e *Engine) RestoreQuiet(now Now, q Quiet) {
+	e.quiet = q
+	e.endQuiet(now)
+}
+
+// Quiet is the quiet period as it stands.
+func (e *Engine) Quiet() Quiet { return e.quiet }
+
+// operate carries out an operator's action.
+func (e *Engine) operate(now Now, in *Operate) {
+	switch in.Action {
+	case ActionRetry, ActionResolve:
+		e.operateQueue(now, in)
+	case ActionQuietOn, ActionQuietOff:
+		e.operateQuiet(now, in)
+	case ActionDeadDrop, ActionDeadReplay:
+		e.operateDead(now, in)
+	default:
+		e.refuse(in.Reply, RefusedInvalid, fmt.Sprintf("%q is not an action", in.Action), "")
+	}
+}
+
+func (e *Engine) done(now Now, in *Operate, subject, text string) {
+	e.audit(now, Audit{Actor: in.Actor, Path: in.Path, Action: in.Action, Subject: subject, Note: in.Note})
+	if in.Reply != nil {
+		e.effects.Replies = append(e.effects.Replies, Reply{To: in.Reply, Done: &Done{in.Action, subject, text}})
+	}
+}
+
+// operateQueue moves what stands in the operator queue.
+func (e *Engine) operateQueue(now Now, in *Operate) {
+	i := e.insts[in.Seq]
+	if i == nil {
+		e.refuse(in.Reply, RefusedNotFound, fmt.Sprintf("instruction %d is not known", in.Seq), "see `apollo queue list`")
+		return
+	}
+	id := i.Key(e.cfg.Site)
+	if !i.Operator {
+		e.refuse(in.Reply, RefusedConflict, fmt.Sprintf("%s is %v and does not wait for an operator", id, i.State), "see `apollo queue list`")
+		return
+	}
+	if in.Action == ActionResolve {
+		if in.Note == "" {
+			e.refuse(in.Reply, RefusedInvalid, "a resolution needs a note", "say how it was settled, for example --note \"closed by hand\"")
+			return
+		}
+		i.Operator = false
+		e.log(now, i, Entry{What: WhatResolved, Actor: in.Actor, Path: in.Path, Detail: in.Note})
+		e.done(now, in, id, "out of the operator queue; its state stays "+i.State.String())
+		return
+	}
+	switch {
+	case i.NotAfter != 0 && now.Wall >= i.NotAfter:
+		e.refuse(in.Reply, RefusedConflict, id+" may not run any more: its time limit has passed", "submit a new task")
+		return
+	case i.Attempt == wire.MaxAttempt:
+		e.refuse(in.Reply, RefusedConflict, fmt.Sprintf("%s has had %d attempts, more cannot be numbered", id, i.Attempt), "submit a new task")
+		return
+	}
+	if !e.move(now, i, StateRetrying, Entry{What: WhatRetrying, Actor: in.Actor, Path: in.Path, Detail: in.Note}) {
+		e.refuse(in.Reply, RefusedConflict, fmt.Sprintf("%s cannot be retried from %v", id, i.State), "")
+		return
+	}
+	i.Operator, i.CancelBy, i.Retries, i.RetryAt = false, "", 0, max(now.Wall, 1)
+	i.byHand = true
+	i.waitAt = now.in(0)
+	e.arm(now, i)
+	e.done(now, in, id, "another attempt will be sent, with a fresh budget")
+}
+
+// operateQuiet begins or ends a quiet period.
+func (e *Engine) operateQuiet(now Now, in *Operate) {
+	if in.Action == ActionQuietOff {
+		if !e.quiet.On {
+			e.refuse(in.Reply, RefusedConflict, "there is no quiet period", "")
+			return
+		}
+		e.setQuiet(now, Quiet{})
+		e.done(now, in, "", "compensation goes on")
+		return
+	}
+	switch {
+	case in.Note == "":
+		e.refuse(in.Reply, RefusedInvalid, "a quiet period needs a reason", "for example --reason \"valve 3 is being replaced\"")
+		return
+	case in.Until <= now.Wall || in.Until > now.Wall+MaxQuiet:
+		e.refuse(in.Reply, RefusedInvalid, "a quiet period needs an end within a week", "for example --for 2h")
+		return
+	}
+	e.setQuiet(now, Quiet{On: true, Since: now.Wall, Until: in.Until, By: in.Actor, Reason: in.Note})
+	e.done(now, in, "", "no resends, retries or draining of backlogs until then; new tasks are still sent")
+}
+
+func (e *Engine) setQuiet(now Now, q Quiet) {
+	e.quiet, e.quietNew = q, true
+	if q.On {
+		e.condition(now, alarmQuiet, "gateway", fmt.Sprintf("quiet period by %s: %s", q.By, q.Reason))
+		return
+	}
+	e.clear(now, alarmQuiet, "gateway")
+	e.unpause(now)
+}
+
+// endQuiet ends a quiet period whose time has come.
+func (e *Engine) endQuiet(now Now) {
+	if !e.quiet.On || now.Wall < e.quiet.Until {
+		return
+	}
+	e.audit(now, Audit{Actor: "gateway", Action: ActionQuietOff, Note: "its time was over"})
+	e.setQuiet(now, Quiet{})
+}
+
+// operateDead forgets a dead letter.
+func (e *Engine) operateDead(now Now, in *Operate) {
+	if in.Found == nil || in.Found.Number != in.Dead {
+		e.refuse(in.Reply, RefusedNotFound, fmt.Sprintf("dead letter %d is not known", in.Dead), "see `apollo deadletters list`")
+		return
+	}
+	e.dropped = append(e.dropped, in.Dead)
+	e.done(now, in, fmt.Sprint(in.Dead), "forgotten")
+}
