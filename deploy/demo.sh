@@ -54,6 +54,7 @@ state() { "$bin"/apollo task status "$1" | grep -q "^state *$2"; }
 
 mqtt=127.0.0.1:0 narrow=127.0.0.1:0 http=127.0.0.1:0 # free ports, kept over the restart
 start_gateway() {
+	rm -f "$dir/gateway.out" # what the one before has said
 	"$bin"/apollo-gateway --data "$dir/gateway" --mqtt $mqtt --ws off --narrowband $narrow --http $http \
 		>"$dir/gateway.out" 2>>"$dir/gateway.log" &
 	gateway=$!

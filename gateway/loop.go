@@ -16,9 +16,10 @@ const (
 	// roundInputs bounds the inputs of one batch, so that a batch stays near
 	// 64 KiB, the size from which sharing an fsync gains nothing more.
 	roundInputs = 128
-	// commitQueue is how many batches may wait for the disk. It bounds what a
-	// stalled disk holds back in memory.
-	commitQueue = 64
+	// commitQueue is how many batches may wait for the disk. More would not hide
+	// more of its latency, but make the batches of a busy moment small: with 64 they
+	// held four submissions of 256 that were waiting, and cost twice the CPU.
+	commitQueue = 8
 )
 
 // Log is what the loop needs of the ledger. The second implementation, which

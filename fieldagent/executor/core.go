@@ -149,7 +149,11 @@ func (c *Core) received(m wire.Message) {
 	if _, ok := m.(*wire.Welcome); !ok && !c.session.welcomed {
 		// It was sent to whoever was connected before: to this agent with another
 		// memory, or to another board under its name. What is meant for this one
-		// comes after the welcome.
+		// comes after the welcome. Only to stop something is right in any case.
+		if m, ok := m.(*wire.Cancel); ok {
+			c.cancel(m)
+			return
+		}
 		c.note(LevelDebug, "message ignored", fmt.Sprintf("%T before the welcome", m))
 		return
 	}

@@ -88,11 +88,13 @@ func after(d time.Duration) {
 }
 
 func TestConnectsSubscribesSendsAndTakesLeave(t *testing.T) {
-	b := &broker{greet: [][]byte{[]byte("a"), []byte("b")}}
+	b := &broker{down: true, greet: [][]byte{[]byte("a"), []byte("b")}}
 	run(t, b, func(p *peer) {
 		if p.Send([]byte("too early")) {
 			t.Error("took a message without a connection")
 		}
+		after(0) // the first attempt fails
+		b.set(func() { b.down = false })
 		after(time.Second)
 		if p.ups() != 1 || strings.Join(p.got, "") != "ab" {
 			t.Errorf("connections %v, received %v", p.sessions, p.got)
@@ -103,7 +105,7 @@ func TestConnectsSubscribesSendsAndTakesLeave(t *testing.T) {
 	})
 	c := b.connects[0]
 	if !c.CleanSession || c.ProtocolVersion != 4 || c.ClientIdentifier != "agent/pump-1" || c.Keepalive != 20 ||
-		!c.WillFlag || c.WillTopic != "evt" || string(c.WillMessage) != "\x01" || c.WillQos != 0 {
+		!c.WillFlag || c.WillTopic != "evt" || string(c.WillMessage) != "\x02" || c.WillQos != 0 {
 		t.Errorf("connect packet %v", c)
 	}
 	if got := strings.Join(b.published, ""); got != "xy" || b.goodbyes != 1 || b.subs[0] != "cmd" {

@@ -38,8 +38,8 @@ func enqueue(ctx context.Context, dir string, d time.Duration, r *results) error
 		if err != nil {
 			return err
 		}
-		rate, err := writers(n, d, func(k, i int) error {
-			spec := engine.Spec{TaskID: fmt.Sprintf("bench-%03d-%09d", k, i), Intent: wire.IntentGPIOWrite, Args: args, Nodes: []string{"away"}}
+		rate, err := writers(n, d, func(int, int) error {
+			spec := engine.Spec{Intent: wire.IntentGPIOWrite, Args: args, Nodes: []string{"away"}}
 			reply, err := s.g.Submit(ctx, spec, engine.Source{Via: "bench", Actor: "bench"})
 			if err == nil && reply.Accepted == nil {
 				err = reply.Refused

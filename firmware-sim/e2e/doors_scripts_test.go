@@ -62,7 +62,9 @@ func TestRunScript(t *testing.T) {
 	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.wait(); code != 130 {
+	// 130 is the shell's own end; 0 is the gateway's, which the script passes on
+	// where the shell cannot trap the signal because this test's parent ignores it.
+	if code := p.wait(); code != 130 && code != 0 {
 		t.Errorf("exit code %d, want 130", code)
 	}
 	if !strings.Contains(p.output(), "agent stopped") {

@@ -81,3 +81,25 @@ func TestOneFaultyAgentCannotSilenceAlarms(t *testing.T) {
 		t.Errorf("%d alarms for two silent nodes: %v", n, r.Effects.Alarms)
 	}
 }
+
+// TestE5_EveryReconnectLeavesARoundTripThatWorks takes a node's connection over
+// two hundred times, with and without a word of the old one, before or after the
+// new hello, and sends a command each time.
+func TestE5_EveryReconnectLeavesARoundTripThatWorks(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello live")
+	for n := range 200 {
+		old := h.agent["live"].session
+		end := fmt.Sprintf("goodbye live session=%d lost", old)
+		steps := []string{"hello live", end + "\nhello live", "hello live\n" + end, fmt.Sprintf("gone live session=%d\nhello live", old)}
+		h.block(steps[n%len(steps)] + fmt.Sprintf("\nsubmit node=live id=t%d", n))
+		seq := uint64(n + 1)
+		if i := h.log.insts[seq]; i.State != engine.StateDispatched || i.Sends != 1 {
+			t.Fatalf("after reconnect %d the command stands at %v after %d sends", n+1, i.State, i.Sends)
+		}
+		h.block(fmt.Sprintf("event live seq=%d processed ok", seq))
+		if i := h.log.insts[seq]; i.State != engine.StateSucceeded {
+			t.Fatalf("after reconnect %d the command ended as %v", n+1, i.State)
+		}
+	}
+}
