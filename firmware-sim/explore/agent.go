@@ -38,7 +38,7 @@ type agent struct {
 	core      *executor.Core
 	journal   *journal.Journal
 	performer *round.Performer
-	inputs    []executor.Input
+	inputs    []waiting
 	planned   bool
 	busy      bool            // a round waits for its sync
 	out       executor.Output // of that round
@@ -143,8 +143,18 @@ func (a *agent) later(d time.Duration, do func()) {
 	})
 }
 
-// input gives something to the loop if there is room.
-func (a *agent) input(in executor.Input) {
+// waiting is an input that the loop has not taken yet.
+type waiting struct {
+	executor.Input
+	message wire.Message  // of the gateway, nil for other inputs
+	clock   time.Duration // error of the gateway's clock when it was written
+}
+
+// input gives something to the loop.
+func (a *agent) input(in executor.Input) { a.take(waiting{Input: in}) }
+
+// take gives something to the loop if there is room.
+func (a *agent) take(in waiting) {
 	if a.life == nil || len(a.inputs) >= agentQueue {
 		return
 	}
@@ -173,7 +183,10 @@ func (a *agent) round() {
 		}
 		in := a.inputs[0]
 		a.inputs = a.inputs[1:]
-		return in, true
+		if in.message != nil {
+			a.w.check.told(a, in.message, in.clock)
+		}
+		return in.Input, true
 	}
 	in, ok := next()
 	if !ok {

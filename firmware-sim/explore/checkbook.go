@@ -89,12 +89,25 @@ func (c *checker) applied(head uint64, r *engine.Records) {
 		w := &r.Instructions[k]
 		prev := b.last(w.Instruction.Seq)
 		c.write(&prev, w)
+		c.trace(w)
 		b.newer[w.Instruction.Seq] = w.Instruction
 	}
 	for _, n := range r.Cursors {
 		c.cursor(n)
 	}
 	b.pending = append(b.pending, page{head, r})
+}
+
+// trace shows what a version adds to an instruction's timeline.
+func (c *checker) trace(w *engine.Write) {
+	if c.w.trace == nil {
+		return
+	}
+	for k := range w.Entries {
+		e := &w.Entries[k]
+		c.w.log("gateway", "#%d v%d %v -> %v: %v attempt %d %v %v implied %v %s", w.Instruction.Seq, w.Instruction.Version,
+			e.From, e.To, e.What, e.Attempt, e.Path, e.Code, e.Implied, e.Detail)
+	}
 }
 
 // durable notes that everything up to a batch is on disk.
