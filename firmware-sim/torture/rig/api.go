@@ -133,3 +133,17 @@ func (s *Site) UnknownWindows(ctx context.Context, path string) ([]Bucket, error
 	}
 	return list, nil
 }
+
+// NarrowbandConnections is how many agents are connected to the narrowband door.
+func (s *Site) NarrowbandConnections(ctx context.Context) (int, error) {
+	body, status, err := s.get(ctx, "/metrics")
+	if err != nil || status != http.StatusOK {
+		return 0, fmt.Errorf("read metrics: status %d: %w", status, err)
+	}
+	for line := range strings.Lines(string(body)) {
+		if rest, ok := strings.CutPrefix(line, "apollo_narrowband_connections "); ok {
+			return strconv.Atoi(strings.TrimSpace(rest))
+		}
+	}
+	return 0, nil
+}

@@ -69,3 +69,48 @@ func TestC6_C7_AgentsKilledUnderLoad(t *testing.T) {
 	}
 	clean(t, r.Tally, 4)
 }
+
+// TestL_LossyLinkIsSurvived runs in network namespaces, with 30 % packet loss.
+func TestL_LossyLinkIsSurvived(t *testing.T) {
+	t.Parallel()
+	if err := rig.Missing(); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	r, err := trial.LossyLink(t.Context(), setup(t, 3), 2, 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clean(t, r.Tally, 4)
+}
+
+// TestB3_StateIsKnownAgainOverNarrowband: a black hole on the primary path. The
+// limit of one second is for a machine that has time; here it has slack.
+func TestB3_StateIsKnownAgainOverNarrowband(t *testing.T) {
+	t.Parallel()
+	for _, c := range []trial.Case{trial.Before, trial.Into} {
+		r, err := trial.Window(t.Context(), setup(t, 4), c, 2, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%+v", r)
+		if r.Twice+r.Failed != 0 || r.Window.Count != 6 || r.Window.Median > 5*trial.WindowLimit {
+			t.Errorf("%s: %+v", c, r)
+		}
+	}
+}
+
+// TestC1_WorkOfAnAgentThatLeavesIsFree: stopped and crashed, with slack.
+func TestC1_WorkOfAnAgentThatLeavesIsFree(t *testing.T) {
+	t.Parallel()
+	r, err := trial.Leave(t.Context(), setup(t, 5), 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%+v", r)
+	if r.Stop.Most > 10*trial.StopLimit || r.Crash.Most > 10*trial.CrashLimit || r.Hang.Least < trial.HangLeast {
+		t.Errorf("too slow, or a hang was noticed too soon: %+v", r)
+	}
+}
