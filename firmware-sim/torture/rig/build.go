@@ -57,15 +57,19 @@ func Await(ctx context.Context, limit time.Duration, what string, ok func() (boo
 	defer cancel()
 	t := time.NewTicker(every)
 	defer t.Stop()
+	var last error
 	for {
 		done, err := ok()
 		if done {
 			return nil
 		}
+		if err != nil && ctx.Err() == nil {
+			last = err
+		}
 		select {
 		case <-t.C:
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("%s: not within %v", what, limit), err)
+			return errors.Join(fmt.Errorf("%s: not within %v", what, limit), last)
 		}
 	}
 }

@@ -31,7 +31,7 @@ const (
 
 	maxPacket       = 1 << 20
 	dialLimit       = 10 * time.Second
-	clientKeepAlive = 0 // none: a client may be silent as long as its trial lasts
+	clientKeepAlive = 600 // seconds: longer than a client of a trial is silent
 )
 
 // Dialer opens a connection to an address.

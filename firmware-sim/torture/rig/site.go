@@ -126,12 +126,16 @@ func (s *Site) LaunchGateway() (*Process, error) {
 	return p, nil
 }
 
+// Gateway is the gateway's latest process.
+func (s *Site) Gateway() *Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.gateway
+}
+
 // KillGateway ends the gateway with SIGKILL.
 func (s *Site) KillGateway() {
-	s.mu.Lock()
-	p := s.gateway
-	s.mu.Unlock()
-	if p != nil {
+	if p := s.Gateway(); p != nil {
 		p.Kill()
 	}
 	s.web.CloseIdleConnections()
