@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 BUILD   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test lint bench build agents deps fuzz clean
+.PHONY: help demo run test lint bench torture build agents deps fuzz clean
 
 help: ## list the targets
 	@echo "Apollo-11: targets"
@@ -29,6 +29,9 @@ lint: ## gofmt, go vet, staticcheck
 
 bench: ## measures as ratios, side by side in one run (see docs/performance.md)
 	$(GO) run ./firmware-sim/bench
+
+torture: ## real processes killed, cut off and made deaf; what became of every command
+	$(GO) run ./firmware-sim/torture
 
 build: ## bin/apollo-gateway, bin/apollo-agent, bin/apollo for this machine
 	@mkdir -p bin
