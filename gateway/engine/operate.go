@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/apollo-11/apollo11/wire"
 )
@@ -49,7 +50,9 @@ type Done struct {
 const MaxQuiet = 7 * 24 * 3600 * 1000
 
 // Quiet is the quiet period: no resend, no retry and no draining of backlogs
-// while an operator works by hand (A8). New tasks are still sent.
+// while an operator works by hand (A8). New tasks are still sent, except to a node
+// whose backlog is held back: there a command must not overtake an older one,
+// unless it is more urgent.
 type Quiet struct {
 	On     bool   `cbor:"1,keyasint"`
 	Since  int64  `cbor:"2,keyasint,omitempty"` // Unix ms
@@ -58,13 +61,15 @@ type Quiet struct {
 	Reason string `cbor:"5,keyasint,omitempty"`
 }
 
-// RestoreQuiet takes in the quiet period from the log.
+// RestoreQuiet takes in the quiet period from the log. What is left of it is told
+// by the wall clock, and is no more than it was to last: the clock may have been
+// set back.
 func (e *Engine) RestoreQuiet(now Now, q Quiet) {
 	e.quiet = q
 	if q.On {
-		e.quietAlarm(now)
+		e.quietEnd = now.in(min(until(now, q.Until), time.Duration(max(0, q.Until-q.Since))*time.Millisecond))
+		e.alarmQuiet(now)
 	}
-	e.endQuiet(now)
 }
 
 // Quiet is the quiet period as it stands.
@@ -152,29 +157,30 @@ func (e *Engine) operateQuiet(now Now, in *Operate) {
 		return
 	}
 	e.setQuiet(now, Quiet{On: true, Since: now.Wall, Until: in.Until, By: in.Actor, Reason: in.Note})
-	e.done(now, in, "", "no resends, retries or draining of backlogs until then; new tasks are still sent")
+	e.done(now, in, "", "no resends, retries or draining of backlogs until then; new tasks are still sent, behind a backlog if their node has one")
 }
 
 func (e *Engine) setQuiet(now Now, q Quiet) {
+	e.clear(now, alarmQuiet, subjectGateway)
 	e.quiet, e.quietNew = q, true
 	if q.On {
-		e.quietAlarm(now)
+		e.quietEnd = now.in(until(now, q.Until))
+		e.alarmQuiet(now)
 		return
 	}
-	e.clear(now, alarmQuiet, subjectGateway)
-	e.unpause(now)
+	e.unpause()
 }
 
-func (e *Engine) quietAlarm(now Now) {
+func (e *Engine) alarmQuiet(now Now) {
 	e.condition(now, alarmQuiet, subjectGateway, fmt.Sprintf("quiet period by %s: %s", e.quiet.By, e.quiet.Reason))
 }
 
 // endQuiet ends a quiet period whose time has come.
 func (e *Engine) endQuiet(now Now) {
-	if !e.quiet.On || now.Wall < e.quiet.Until {
+	if !e.quiet.On || now.Mono < e.quietEnd {
 		return
 	}
-	e.audit(now, Audit{Actor: "gateway", Action: ActionQuietOff, Note: "its time was over"})
+	e.audit(now, Audit{Actor: subjectGateway, Action: ActionQuietOff, Note: "its time was over"})
 	e.setQuiet(now, Quiet{})
 }
 
