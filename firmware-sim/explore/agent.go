@@ -126,11 +126,11 @@ func (a *agent) boot() {
 		a.w.fail("recovery", "%s cannot make sense of its journal: %v", a.id, err)
 		return
 	}
-	a.core, a.performer = core, round.New(core, j, a, rewriteAt)
+	a.core, a.performer = core, round.New(core, j, a, a.now, rewriteAt)
 	a.w.log(a.id, "starts with %d records, clock off by %v, unset %v, synced %v", len(records), a.clock.err, a.clock.unset, a.clock.synced)
 	a.perform(out)
 	a.link.reach()
-	a.narrow.tell()
+	a.narrow.reach()
 }
 
 // later does something if the same process still runs.
@@ -214,7 +214,8 @@ func (a *agent) perform(out executor.Output) {
 
 func (a *agent) carry(out executor.Output) {
 	a.w.mix("perform", uint64(a.index), uint64(len(out.Records)), uint64(len(out.Start)), uint64(len(out.Primary)))
-	if err := a.performer.Perform(out); err != nil {
+	late, err := a.performer.Perform(out)
+	if err != nil {
 		if a.life == nil {
 			return
 		}
@@ -228,6 +229,9 @@ func (a *agent) carry(out executor.Output) {
 	if out.Stopped {
 		a.end("has stopped", false)
 		return
+	}
+	if len(late) > 0 {
+		a.inputs = append([]waiting{{Input: executor.Unstarted{Tokens: late}}}, a.inputs...)
 	}
 	if len(a.inputs) > 0 {
 		a.plan(0)
@@ -268,6 +272,7 @@ func (a *agent) end(why string, power bool) {
 		a.disk.Kill()
 	}
 	a.link.gone(power)
+	a.narrow.lost()
 	a.w.after(between(a.rnd, 100, 6_000), a.boot)
 }
 
@@ -280,7 +285,7 @@ func (a *agent) halfWritten() {
 		}
 		return &journaltest.Fault{Err: errDisk, Written: a.rnd.IntN(op.Bytes + 1)}
 	})
-	if err := a.performer.Perform(a.out); err == nil {
+	if _, err := a.performer.Perform(a.out); err == nil {
 		a.w.fail("journal", "%s takes a write for durable whose sync failed", a.id)
 	}
 }
@@ -317,7 +322,7 @@ func (a *agent) heal() {
 	a.failNext, a.fullUntil, a.slowUntil = false, 0, 0
 	a.clock.unset, a.clock.err, a.clock.synced = false, 0, true
 	a.link.heal()
-	a.narrow.set(false)
+	a.narrow.heal()
 }
 
 func (a *agent) unsettled() string {

@@ -120,7 +120,7 @@ func (c *checker) started(a *agent, x *work) {
 	}
 	c.order(x.Args)
 	for _, r := range c.bySeq[x.Seq] {
-		if c.reported[r.token] == wire.CodeOK || insistent(x.Intent) && r.code.Class() != wire.ClassRetryable {
+		if c.reported[r.token] == wire.CodeOK || insistent(x.Intent) && !c.byHand[x.Seq].retried && r.code.Class() != wire.ClassRetryable {
 			c.fail("twice", "%s of instruction %d is executed again (%v) after attempt %v, which ended with %v (card gone: %v)",
 				x.Intent, x.Seq, x.Token, r.token, r.code, r.wiped)
 		}

@@ -126,6 +126,7 @@ func (g *gateway) die(why string, share float64) {
 	g.jobs, g.inputs = nil, nil
 	for _, a := range g.w.agents {
 		a.link.broken(false)
+		a.narrow.lost()
 	}
 }
 
@@ -270,6 +271,11 @@ func (g *gateway) deliver(j *round.Job, clock time.Duration) {
 		g.w.mixBytes("down", b)
 		if a := g.w.byNode[s.Node]; a != nil {
 			a.link.down(b, clock)
+		}
+	}
+	for _, s := range e.Compacts {
+		if a := g.w.byShort[s.Short]; a != nil {
+			a.narrow.down(s.Frame)
 		}
 	}
 	for _, a := range e.Alarms {

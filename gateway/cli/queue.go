@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/apollo-11/apollo11/gateway/api"
 )
@@ -62,7 +63,7 @@ func listQueue(a *app, v api.Queue) error {
 			outcome = "unknown"
 		}
 		row := plain(in.Instruction, in.State, in.Node, in.Intent, "", outcome, "")
-		row[1], row[4], row[6] = stateCell(in.State), cell{text: shortMoment(in.SettledAt)}, cell{text: why(in)}
+		row[1], row[4], row[6] = stateCell(in.State), cell{text: shortMoment(in.SettledAt)}, cell{text: brief(why(in))}
 		t.add(row...)
 	}
 	if err := t.write(a); err != nil {
@@ -72,6 +73,15 @@ func listQueue(a *app, v api.Queue) error {
 		a.say("there are more: apollo queue list --after %d\n", v.Next)
 	}
 	return nil
+}
+
+// brief cuts text for the last column of a list; the timeline has all of it.
+func brief(s string) string {
+	const most = 80
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	return string([]rune(s)[:most-3]) + "..."
 }
 
 // instructionPath is where an instruction is acted on.

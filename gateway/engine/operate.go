@@ -61,6 +61,9 @@ type Quiet struct {
 // RestoreQuiet takes in the quiet period from the log.
 func (e *Engine) RestoreQuiet(now Now, q Quiet) {
 	e.quiet = q
+	if q.On {
+		e.quietAlarm(now)
+	}
 	e.endQuiet(now)
 }
 
@@ -155,11 +158,15 @@ func (e *Engine) operateQuiet(now Now, in *Operate) {
 func (e *Engine) setQuiet(now Now, q Quiet) {
 	e.quiet, e.quietNew = q, true
 	if q.On {
-		e.condition(now, alarmQuiet, "gateway", fmt.Sprintf("quiet period by %s: %s", q.By, q.Reason))
+		e.quietAlarm(now)
 		return
 	}
-	e.clear(now, alarmQuiet, "gateway")
+	e.clear(now, alarmQuiet, subjectGateway)
 	e.unpause(now)
+}
+
+func (e *Engine) quietAlarm(now Now) {
+	e.condition(now, alarmQuiet, subjectGateway, fmt.Sprintf("quiet period by %s: %s", e.quiet.By, e.quiet.Reason))
 }
 
 // endQuiet ends a quiet period whose time has come.
