@@ -40,8 +40,9 @@ build: ## bin/apollo-gateway, bin/apollo-agent, bin/apollo for this machine
 agents: ## dist/: static agents for ARMv6, ARMv7, ARM64; gateways for ARM64, AMD64
 	@VERSION='$(VERSION)' sh deploy/cross.sh
 
-deps: ## what the tests use beside Go: mosquitto-clients, qemu-user-static
+deps: ## what the tests use beside Go: mosquitto-clients, qemu-user-static, iproute2, nftables
 	@sh deploy/deps.sh
+	@sh firmware-sim/torture/deps.sh
 
 fuzz: ## every fuzz target for FUZZTIME (default 30s) each
 	@FUZZTIME=$${FUZZTIME:-30s} sh deploy/fuzz.sh

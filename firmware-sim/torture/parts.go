@@ -81,7 +81,7 @@ func (w *work) agents(ctx context.Context, u trial.Setup) error {
 }
 
 func (w *work) link(ctx context.Context, u trial.Setup) error {
-	if err := rig.Missing(); err != nil {
+	if err := rig.Missing(ctx); err != nil {
 		if os.Getenv("CI") == "true" {
 			return err
 		}
@@ -98,6 +98,7 @@ func (w *work) link(ctx context.Context, u trial.Setup) error {
 const (
 	windowRounds = 12
 	windowLanes  = 6
+	windowBurst  = 4
 	leaveRounds  = 10
 	hangs        = 3
 	restarts     = 5
@@ -112,10 +113,13 @@ func (w *work) less(n int) int {
 
 func (w *work) window(ctx context.Context, u trial.Setup) error {
 	var errs []error
-	for k, c := range []trial.Case{trial.Before, trial.Into} {
+	for k, of := range []struct {
+		c     trial.Case
+		burst int
+	}{{trial.Before, 1}, {trial.Into, 1}, {trial.Into, windowBurst}} {
 		v := u
 		v.Dir = filepath.Join(u.Dir, fmt.Sprint(k))
-		r, err := trial.Window(ctx, v, c, w.less(windowRounds), windowLanes)
+		r, err := trial.Window(ctx, v, of.c, max(w.less(windowRounds)/of.burst, 1), windowLanes, of.burst)
 		if err == nil {
 			w.r.Windows = append(w.r.Windows, r)
 			w.ok(r.OK())

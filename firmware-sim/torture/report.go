@@ -105,7 +105,11 @@ func (p *printer) windows(list []trial.WindowResult) {
 	p.line("\n%-28s %5s %8s %8s %8s %8s  %-16s", "state unknown, path dead", "count", "least", "median", "p99", "most", "histogram's p99")
 	for _, r := range list {
 		s := r.Window
-		p.line("%-28s %5d %8s %8s %8s %8s  <= %-13s  %s", "command "+r.Case, s.Count, ms(s.Least), ms(s.Median), ms(s.P99), ms(s.Most),
+		what := "command " + string(r.Case)
+		if r.Burst > 1 {
+			what = fmt.Sprintf("%d at once %s", r.Burst, r.Case)
+		}
+		p.line("%-28s %5d %8s %8s %8s %8s  <= %-13s  %s", what, s.Count, ms(s.Least), ms(s.Median), ms(s.P99), ms(s.Most),
 			fmt.Sprintf("%g s", r.P99Bucket), verdict(r.OK()))
 	}
 }

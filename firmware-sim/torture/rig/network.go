@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -28,8 +29,20 @@ const (
 // at one end, agents at the other.
 type Network struct{ gateway, agents string }
 
-// Missing says why networks cannot be made here; nil when they can.
-func Missing() error {
+// Missing says why networks cannot be made here; nil when they can. It tries it: a
+// container may forbid it to root as well.
+func Missing(ctx context.Context) error {
+	if err := missing(); err != nil {
+		return err
+	}
+	n, err := NewNetwork(ctx)
+	if err != nil {
+		return fmt.Errorf("network namespaces cannot be made here: %w", err)
+	}
+	return errors.Join(n.Lose(ctx, 1), n.Close())
+}
+
+func missing() error {
 	var what []string
 	if os.Geteuid() != 0 {
 		what = append(what, "root")
@@ -47,10 +60,10 @@ func Missing() error {
 
 // NewNetwork makes the namespaces. They must be Closed.
 func NewNetwork(ctx context.Context) (*Network, error) {
-	if err := Missing(); err != nil {
+	if err := missing(); err != nil {
 		return nil, err
 	}
-	name := fmt.Sprintf("apollo-%d-", os.Getpid())
+	name := fmt.Sprintf("apollo-%d-%04x-", os.Getpid(), rand.Uint32N(1<<16))
 	n := &Network{name + "g", name + "a"}
 	for _, args := range [][]string{
 		{"netns", "add", n.gateway}, {"netns", "add", n.agents},

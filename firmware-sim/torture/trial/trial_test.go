@@ -73,7 +73,7 @@ func TestC6_C7_AgentsKilledUnderLoad(t *testing.T) {
 // TestL_LossyLinkIsSurvived runs in network namespaces, with 30 % packet loss.
 func TestL_LossyLinkIsSurvived(t *testing.T) {
 	t.Parallel()
-	if err := rig.Missing(); err != nil {
+	if err := rig.Missing(t.Context()); err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestL_LossyLinkIsSurvived(t *testing.T) {
 func TestB3_StateIsKnownAgainOverNarrowband(t *testing.T) {
 	t.Parallel()
 	for _, c := range []trial.Case{trial.Before, trial.Into} {
-		r, err := trial.Window(t.Context(), setup(t, 4), c, 2, 3)
+		r, err := trial.Window(t.Context(), setup(t, 4), c, 2, 3, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

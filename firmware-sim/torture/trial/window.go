@@ -30,7 +30,11 @@ const (
 
 // WindowResult is how long the state of an attempt was unknown.
 type WindowResult struct {
-	Case   Case   `json:"case"`
+	Case Case `json:"case"`
+	// Burst is how many commands a node was sent at once. The narrowband carries a
+	// question every 200 ms to each node, so that all but the first few of a burst
+	// are known later than WindowLimit: the limit is demanded of single commands.
+	Burst  int    `json:"burst"`
 	Window Spread `json:"window"` // by the timelines
 	// P99Bucket is the upper bound of the bucket of the gateway's own histogram
 	// that holds the 99th percentile, in seconds.
@@ -44,21 +48,22 @@ type WindowResult struct {
 
 // OK reports whether the limit holds and every command ran exactly once.
 func (r WindowResult) OK() bool {
-	return r.Twice+r.Failed == 0 && r.Window.P99 < WindowLimit && r.P99Bucket <= WindowLimit.Seconds()
+	inTime := r.Window.P99 < WindowLimit && r.P99Bucket <= WindowLimit.Seconds()
+	return r.Twice+r.Failed == 0 && (inTime || r.Burst > 1)
 }
 
 // lane is a node whose primary path can be made dead.
 type lane struct {
 	node  string
 	proxy *rig.Proxy
-	last  string // the id of its latest command
+	last  []string // the ids of its latest commands
 }
 
 // Window makes the primary path of agents a black hole: the connections stand,
-// nothing passes. The narrowband lives. Each round sends one command to each of
+// nothing passes. The narrowband lives. Each round sends burst commands to each of
 // lanes nodes, and ends the black hole when all states are known.
-func Window(ctx context.Context, u Setup, c Case, rounds, lanes int) (r WindowResult, err error) {
-	r.Case = c
+func Window(ctx context.Context, u Setup, c Case, rounds, lanes, burst int) (r WindowResult, err error) {
+	r.Case, r.Burst = c, burst
 	began := time.Now()
 	s, err := rig.NewSite(ctx, u.Bin, u.Dir, rig.Options{})
 	if err != nil {
@@ -78,17 +83,17 @@ func Window(ctx context.Context, u Setup, c Case, rounds, lanes int) (r WindowRe
 	var windows []time.Duration
 	for k := range rounds {
 		for _, n := range list {
-			d, err := n.round(ctx, s, client, c, k)
+			list, err := n.round(ctx, s, client, c, k, burst)
 			if err != nil {
 				return r, fmt.Errorf("%s, round %d: %w", n.node, k+1, err)
 			}
-			windows = append(windows, d)
+			windows = append(windows, list...)
 		}
 		for _, n := range list {
 			n.proxy.Mend()
 		}
 		for _, n := range list {
-			if err := n.settled(ctx, s, &r, k); err != nil {
+			if err := n.settled(ctx, s, &r, (k+1)*burst); err != nil {
 				return r, err
 			}
 		}
@@ -129,33 +134,51 @@ func startLanes(ctx context.Context, s *rig.Site, n int) (list []*lane, closeAll
 	return list, closeAll, err
 }
 
-// round makes the black hole with a command at its edge, and returns how long the
-// command's state was unknown. It goes on to the next node while the black hole of
+// round makes the black hole with commands at its edge, and returns how long the
+// state of each was unknown. It goes on to the next node while the black hole of
 // this one still stands.
-func (n *lane) round(ctx context.Context, s *rig.Site, client *rig.Client, c Case, k int) (time.Duration, error) {
-	n.last = fmt.Sprintf("%s-%d", n.node, k)
+func (n *lane) round(ctx context.Context, s *rig.Site, client *rig.Client, c Case, k, burst int) ([]time.Duration, error) {
 	if c == Into {
 		n.proxy.Hold(rig.Up, rig.Down)
 	} else {
 		n.proxy.Hold(rig.Up)
 	}
-	payload := fmt.Sprintf(`{"task_id":%q,"intent":"gpio.write","node":%q,"args":{"pin":"GPIO17","level":%d}}`, n.last, n.node, k%2)
-	if _, err := client.Submit(rig.TaskTopic, payload); err != nil {
-		return 0, err
+	var payloads []string
+	n.last = nil
+	for b := range burst {
+		id := fmt.Sprintf("%s-%d-%d", n.node, k, b)
+		n.last = append(n.last, id)
+		payloads = append(payloads, fmt.Sprintf(`{"task_id":%q,"intent":"gpio.write","node":%q,"args":{"pin":"GPIO17","level":%d}}`, id, n.node, k%2))
+	}
+	if _, err := client.Submit(rig.TaskTopic, payloads...); err != nil {
+		return nil, err
 	}
 	if c == Before {
 		err := rig.Await(ctx, rig.Patience, "the pin moved", func() (bool, error) {
 			acts, err := s.Actuations(n.node)
-			return len(acts) > k, err
+			return len(acts) >= (k+1)*burst, err
 		})
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		n.proxy.Hold(rig.Down)
 	}
-	var d time.Duration
-	err := rig.Await(ctx, rig.Patience, "state known", func() (bool, error) {
-		task, found, err := s.Task(ctx, n.last)
+	var list []time.Duration
+	for _, id := range n.last {
+		d, err := known(ctx, s, id)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, d)
+	}
+	return list, nil
+}
+
+// known waits until the state of a command is known and returns how long it was
+// not.
+func known(ctx context.Context, s *rig.Site, id string) (d time.Duration, err error) {
+	err = rig.Await(ctx, rig.Patience, "state of "+id+" known", func() (bool, error) {
+		task, found, err := s.Task(ctx, id)
 		if err != nil || !found || len(task.Instructions) != 1 {
 			return false, err
 		}
@@ -163,9 +186,9 @@ func (n *lane) round(ctx context.Context, s *rig.Site, client *rig.Client, c Cas
 		if err != nil {
 			return false, err
 		}
-		var known bool
-		d, known, err = unknownFor(entries)
-		return known, err
+		var ok bool
+		d, ok, err = unknownFor(entries)
+		return ok, err
 	})
 	return d, err
 }
@@ -193,22 +216,24 @@ func unknownFor(entries []scada.EntryView) (d time.Duration, known bool, err err
 	return 0, false, nil
 }
 
-// settled waits for the end of the round's command and counts what its pin did.
-func (n *lane) settled(ctx context.Context, s *rig.Site, r *WindowResult, k int) error {
-	var task rig.Task
-	err := rig.Await(ctx, settleLimit, "command "+n.last+" settled", func() (bool, error) {
-		var err error
-		task, _, err = s.Task(ctx, n.last)
-		return err == nil && task.Settled, err
-	})
-	if err != nil {
-		return err
-	}
-	if task.State != succeeded {
-		r.Failed++
+// settled waits for the end of the round's commands and counts what its pin did.
+func (n *lane) settled(ctx context.Context, s *rig.Site, r *WindowResult, acted int) error {
+	for _, id := range n.last {
+		var task rig.Task
+		err := rig.Await(ctx, settleLimit, "command "+id+" settled", func() (bool, error) {
+			var err error
+			task, _, err = s.Task(ctx, id)
+			return err == nil && task.Settled, err
+		})
+		if err != nil {
+			return err
+		}
+		if task.State != succeeded {
+			r.Failed++
+		}
 	}
 	acts, err := s.Actuations(n.node)
-	if len(acts) != k+1 {
+	if len(acts) != acted {
 		r.Twice++
 	}
 	// The next round starts when the agent's events have passed the mended line.
