@@ -9,6 +9,9 @@ import (
 // cancel stops what has not been handed out and asks the agents for the rest:
 // something that may be running is CANCELLED only when its agent says so.
 func (e *Engine) cancel(now Now, in *Cancel) {
+	fit := *in
+	fit.Actor, fit.Reason = wire.FitText(in.Actor), wire.FitText(in.Reason)
+	in = &fit
 	var list []*inst
 	id := in.TaskID
 	switch {

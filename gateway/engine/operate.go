@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/apollo-11/apollo11/wire"
@@ -77,6 +78,9 @@ func (e *Engine) Quiet() Quiet { return e.quiet }
 
 // operate carries out an operator's action.
 func (e *Engine) operate(now Now, in *Operate) {
+	fit := *in
+	fit.Actor, fit.Note = wire.FitText(in.Actor), wire.FitText(in.Note)
+	in = &fit
 	switch in.Action {
 	case ActionRetry, ActionResolve:
 		e.operateQueue(now, in)
@@ -186,7 +190,8 @@ func (e *Engine) endQuiet(now Now) {
 
 // operateDead forgets a dead letter.
 func (e *Engine) operateDead(now Now, in *Operate) {
-	if in.Found == nil || in.Found.Number != in.Dead {
+	// Found is from before this batch, in which somebody may have dropped it.
+	if in.Found == nil || in.Found.Number != in.Dead || slices.Contains(e.dropped, in.Dead) {
 		e.refuse(in.Reply, RefusedNotFound, fmt.Sprintf("dead letter %d is not known", in.Dead), "see `apollo deadletters list`")
 		return
 	}
