@@ -198,7 +198,7 @@ func (c *checker) write(prev *engine.Instruction, w *engine.Write) {
 	if prev.Version != 0 && (i.Node != prev.Node || i.Task != prev.Task || i.NotAfter != prev.NotAfter || i.Intent != prev.Intent) {
 		c.fail("changed", "instruction %d has become another one: %+v, was %+v", i.Seq, i, prev)
 	}
-	if (i.State == engine.StateFailed || i.State == engine.StateTimeout) && !i.Operator && !c.byHand[i.Seq].resolved {
+	if (i.State == engine.StateFailed || i.State == engine.StateTimeout) && !i.Operator && i.CancelBy == "" && !c.byHand[i.Seq].resolved {
 		c.fail("dropped", "instruction %d is %v (%s), will not be retried and is not in the operator queue", i.Seq, i.State, i.Reason)
 	}
 }

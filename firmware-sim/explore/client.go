@@ -24,7 +24,6 @@ type client struct {
 	packet uint16
 	flight []*submission // not answered yet
 	known  []*submission // answered with a task
-	left   int           // submissions of the plan still to come
 }
 
 // submission is one task that a client wants.
