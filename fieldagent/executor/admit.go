@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 func (c *Core) newAttempt(in *wire.Instruction) *attempt {
@@ -104,7 +105,7 @@ func expired(by time.Duration, when string) Result {
 // late reports whether a waiting attempt must not start any more, and by how
 // much. It is not late while the time is not known; nor may it start then.
 func (c *Core) late(a *attempt) (late bool, by time.Duration) {
-	if a.work.NotAfter == 0 {
+	if a.work.NotAfter == 0 || mutant.Active == mutant.ExpiryOnlyAtGateway {
 		return false, 0
 	}
 	ms, ok := c.clock.latest(c.now)
@@ -116,7 +117,7 @@ func (c *Core) late(a *attempt) (late bool, by time.Duration) {
 
 // timely reports whether a waiting attempt may start as far as time goes.
 func (c *Core) timely(a *attempt) bool {
-	if a.work.NotAfter == 0 {
+	if a.work.NotAfter == 0 || mutant.Active == mutant.ExpiryOnlyAtGateway {
 		return true
 	}
 	ms, ok := c.clock.latest(c.now)

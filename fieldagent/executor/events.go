@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // emit numbers and records an event of an attempt. It is sent when the record is
@@ -112,6 +113,9 @@ func (c *Core) sendEvents() {
 	for c.sent+1 < c.next && c.sent < c.through+Window {
 		c.send(c.events[c.sent-c.through])
 		c.sent++
+		if mutant.Active == mutant.EventDeletedOnSend {
+			c.forgetEvents(c.sent)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 func (c *Core) leaveQueue(a *attempt)   { c.queue = without(c.queue, a) }
@@ -109,6 +110,9 @@ func (c *Core) pick() *attempt {
 func (a *attempt) hold(held map[string]bool) (free bool) {
 	free = true
 	for _, l := range a.lines {
+		if mutant.Active == mutant.LinesIgnored {
+			continue
+		}
 		free = free && !held[l]
 		held[l] = true
 	}
@@ -170,7 +174,9 @@ func (c *Core) start(a *attempt) {
 	in := a.work
 	a.work, a.notAfter = nil, in.NotAfter
 	c.running = append(c.running, a)
-	c.record(a.record(kindStarted))
+	if mutant.Active != mutant.DedupeAfterExecution {
+		c.record(a.record(kindStarted))
+	}
 	c.out.Start = append(c.out.Start, Work{
 		Token: a.token, Seq: a.seq, Attempt: a.attempt, Key: in.Key, Trace: a.trace,
 		Intent: a.intent, Args: in.Args, Timeout: a.timeout,
@@ -184,7 +190,7 @@ func (c *Core) start(a *attempt) {
 // records are durable (A9).
 func (c *Core) TooLate(now Now, t wire.Token) bool {
 	a := c.table.known[t]
-	if a == nil || a.state != running || a.notAfter == 0 {
+	if a == nil || a.state != running || a.notAfter == 0 || mutant.Active == mutant.ExpiryOnlyAtGateway {
 		return false
 	}
 	ms, ok := c.clock.latest(now)

@@ -7,6 +7,7 @@ import (
 	"github.com/apollo-11/apollo11/fieldagent/executor"
 	"github.com/apollo-11/apollo11/fieldagent/journal"
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // Limits of a round.
@@ -100,6 +101,10 @@ func New(core *executor.Core, j Recorder, h Hands, now func() executor.Now, rewr
 // documents: nothing happens before the records are durable. late are the works
 // that it did not begin; if there are any, they are the core's next input.
 func (p *Performer) Perform(out executor.Output) (late []wire.Token, err error) {
+	if mutant.Active == mutant.StartBeforeJournal {
+		p.act(out)
+		out = executor.Output{Records: out.Records, Fatal: out.Fatal}
+	}
 	if err := p.keep(out.Records); err != nil {
 		return nil, fmt.Errorf("the agent stops, because it can't write down what it does: %w", err)
 	}

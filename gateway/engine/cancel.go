@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // cancel stops what has not been handed out and asks the agents for the rest:
@@ -54,7 +55,7 @@ func (e *Engine) cancel(now Now, in *Cancel) {
 			out.Done++
 		case i.State.Settled():
 			out.Final++
-		case i.waiting() && !i.knownUndone():
+		case i.waiting() && !i.knownUndone() && mutant.Active != mutant.CancelHidesUnknown:
 			e.withdraw(now, i, in)
 			out.Asked++
 		case e.unsent(i):

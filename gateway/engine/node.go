@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // gapPause is the least time between two requests to send events again: the
@@ -348,7 +349,7 @@ func (e *Engine) requeue(now Now, i *inst, why string) {
 	i.ReceivedAt, i.execAt, i.firstAt = 0, 0, 0
 	i.resends, i.queries = 0, 0
 	en := Entry{What: WhatRequeued, Detail: why}
-	if i.State == StateDispatched {
+	if i.State == StateDispatched || mutant.Active == mutant.IllegalTransition {
 		e.move(now, i, StatePending, en)
 	} else {
 		e.log(now, i, en)

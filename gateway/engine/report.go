@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // receivedCheck is how often an instruction that waits inside an agent is asked
@@ -33,7 +34,7 @@ func (e *Engine) inOrder(n *node, number uint64) bool {
 		e.effects.Counts.DuplicateEvents++
 		return false
 	}
-	if number > n.cursor.Last+1 {
+	if number > n.cursor.Last+1 && mutant.Active != mutant.GapAccepted {
 		e.effects.Counts.EventGaps++
 		n.gap = true
 		return false
@@ -78,7 +79,7 @@ func (e *Engine) reported(now Now, n *node, m *wire.Event) *inst {
 			Code: m.Code, Event: m.Number, Detail: m.Detail})
 		return nil
 	}
-	if i.Token != m.Token {
+	if i.Token != m.Token && mutant.Active != mutant.StaleTokenAccepted {
 		e.stale(now, i, Entry{What: WhatRefused, Path: PathPrimary, Actor: n.ID, Token: m.Token, Attempt: m.Attempt,
 			Code: m.Code, Event: m.Number, Detail: fmt.Sprintf("%s carries the token %v, which is not the current one", wire.EventID(n.ID, m.Number), m.Token)})
 		return nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // Bounds of what one client may make the engine remember.
@@ -90,7 +91,7 @@ func (e *Engine) resubmit(in *Submit, t *task, sum [16]byte) {
 
 // retransmitted looks for the first copy of an MQTT publish (A10).
 func (e *Engine) retransmitted(now Now, in *Submit) (Mark, bool) {
-	if !in.Dup || in.Mark == nil {
+	if !in.Dup || in.Mark == nil || mutant.Active == mutant.DuplicatePublish {
 		return Mark{}, false
 	}
 	m, ok := e.marks.find(in.Mark.Client, in.Mark.PacketID)

@@ -1,0 +1,6 @@
+//go:build mutant_illegal_transition
+
+package mutant
+
+// Active is the fault that was planted.
+const Active = IllegalTransition

@@ -1,0 +1,6 @@
+//go:build !mutant
+
+package mutant
+
+// Active is the fault that was planted: none.
+const Active = ""
