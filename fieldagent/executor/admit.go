@@ -14,6 +14,9 @@ func (c *Core) newAttempt(in *wire.Instruction) *attempt {
 		seq: in.Seq, token: in.Token, attempt: in.Attempt, trace: in.Trace, intent: in.Intent,
 		state: queued, work: in, arrivedMono: c.now.Mono, timeout: c.cfg.DefaultTimeout,
 	}
+	if mutant.Active == mutant.ExpiryOnlyAtGateway {
+		in.NotAfter = 0
+	}
 	// The key was checked when the message was decoded.
 	if k, err := wire.ParseKey(in.Key); err == nil {
 		a.made = k.Millis
@@ -105,7 +108,7 @@ func expired(by time.Duration, when string) Result {
 // late reports whether a waiting attempt must not start any more, and by how
 // much. It is not late while the time is not known; nor may it start then.
 func (c *Core) late(a *attempt) (late bool, by time.Duration) {
-	if a.work.NotAfter == 0 || mutant.Active == mutant.ExpiryOnlyAtGateway {
+	if a.work.NotAfter == 0 {
 		return false, 0
 	}
 	ms, ok := c.clock.latest(c.now)
@@ -117,7 +120,7 @@ func (c *Core) late(a *attempt) (late bool, by time.Duration) {
 
 // timely reports whether a waiting attempt may start as far as time goes.
 func (c *Core) timely(a *attempt) bool {
-	if a.work.NotAfter == 0 || mutant.Active == mutant.ExpiryOnlyAtGateway {
+	if a.work.NotAfter == 0 {
 		return true
 	}
 	ms, ok := c.clock.latest(c.now)

@@ -190,7 +190,7 @@ func (c *Core) start(a *attempt) {
 // records are durable (A9).
 func (c *Core) TooLate(now Now, t wire.Token) bool {
 	a := c.table.known[t]
-	if a == nil || a.state != running || a.notAfter == 0 || mutant.Active == mutant.ExpiryOnlyAtGateway {
+	if a == nil || a.state != running || a.notAfter == 0 {
 		return false
 	}
 	ms, ok := c.clock.latest(now)

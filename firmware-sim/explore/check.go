@@ -136,15 +136,21 @@ func (c *checker) cancelling(task string, seq uint64) {
 
 func seqName(seq uint64) string { return fmt.Sprintf("#%d", seq) }
 
-// seqsOf returns the instructions of a task that is on disk.
-func (c *checker) seqsOf(task string) []uint64 {
-	t, ok := c.book.tasks[task]
-	if !ok {
-		return nil
+// unfinished returns the instructions that are on disk and not settled, in order;
+// only those that wait for another attempt if there are any.
+func (c *checker) unfinished() (list []uint64) {
+	var retrying []uint64
+	for seq := uint64(1); seq <= c.book.top; seq++ {
+		i := c.book.insts[seq]
+		if i.State == engine.StateRetrying {
+			retrying = append(retrying, seq)
+		}
+		if i.Version != 0 && !i.State.Settled() {
+			list = append(list, seq)
+		}
 	}
-	list := make([]uint64, t.Count)
-	for k := range list {
-		list[k] = t.First + uint64(k)
+	if len(retrying) > 0 {
+		return retrying
 	}
 	return list
 }

@@ -36,6 +36,10 @@ type submission struct {
 	gone   bool   // given up by the client
 }
 
+func (p *submission) String() string {
+	return fmt.Sprintf("submission %d (%s, task id %q, mqtt %v)", p.number, p.spec.Intent, p.spec.TaskID, p.mqtt)
+}
+
 func newClient(w *world, n int) *client {
 	id := fmt.Sprintf("hmi-%d", n+1)
 	return &client{w: w, id: id, rnd: w.stream(id)}
@@ -155,13 +159,22 @@ func (c *client) repeat(p *submission, other bool) {
 	}})
 }
 
-// cancel asks to stop a task, or one of its instructions.
-func (c *client) cancel(p *submission, one bool, pick float64) {
-	in := &engine.Cancel{TaskID: p.taskID, Actor: c.id, Reason: "simulated", Path: engine.PathHTTP, Reply: func(engine.Reply) {}}
-	if seqs := c.w.check.seqsOf(p.taskID); one && len(seqs) > 0 {
-		in.TaskID, in.Seq = "", seqs[int(pick*float64(len(seqs)))]
+// cancel asks to stop a task.
+func (c *client) cancel(task string) {
+	c.stop(&engine.Cancel{TaskID: task})
+}
+
+// cancelOne asks to stop an instruction: of those that are not finished one that
+// waits for another attempt, if there is any, for that is the hardest to do right.
+func (c *client) cancelOne(ref int) {
+	if list := c.w.check.unfinished(); len(list) > 0 {
+		c.stop(&engine.Cancel{Seq: list[ref%len(list)]})
 	}
-	c.w.check.cancelling(p.taskID, in.Seq)
+}
+
+func (c *client) stop(in *engine.Cancel) {
+	in.Actor, in.Reason, in.Path, in.Reply = c.id, "by the plan", engine.PathHTTP, func(engine.Reply) {}
+	c.w.check.cancelling(in.TaskID, in.Seq)
 	c.w.gateway.put(in)
 }
 

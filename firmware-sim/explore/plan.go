@@ -33,7 +33,7 @@ func clientCount(nodes int) int { return clientsOfSite + nodes/20 }
 const intentTurn = "valve.turn"
 
 // operations are what clients do beside submitting, by how often.
-var operations = []kind{opRepeat, opRepeat, opChange, opCancel, opCancel, opCancel, opCancel1, opGarbage,
+var operations = []kind{opRepeat, opRepeat, opChange, opCancel, opCancel, opCancel1, opCancel1, opGarbage,
 	opRetry, opRetry, opRetry, opResolve, opQuiet, opDead}
 
 // step is one thing that happens to the site. It is drawn before anything runs.

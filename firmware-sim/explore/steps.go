@@ -36,6 +36,9 @@ func (w *world) operate(s *step) {
 	case opRetry, opResolve, opQuiet, opDead:
 		c.operate(s)
 		return
+	case opCancel1:
+		c.cancelOne(s.ref)
+		return
 	}
 	p := c.pick(s.ref)
 	if p == nil {
@@ -44,8 +47,8 @@ func (w *world) operate(s *step) {
 	switch s.kind {
 	case opRepeat, opChange:
 		c.repeat(p, s.kind == opChange)
-	case opCancel, opCancel1:
-		c.cancel(p, s.kind == opCancel1, s.p)
+	case opCancel:
+		c.cancel(p.taskID)
 	}
 }
 

@@ -22,6 +22,10 @@ const lookEvery = 100 * time.Millisecond
 // silent, so that what a connection still holds back would be missed.
 const settledFor = 16 * time.Second
 
+// stillLimit is how much may happen at one instant: more than the largest site
+// has to do, less than for ever.
+const stillLimit = 200_000
+
 // identity tells one life of a process or connection from the next. It has a
 // size: pointers to empty structs may all be equal.
 type identity struct{ _ byte }
@@ -108,10 +112,16 @@ func (w *world) run() {
 
 // until lets things happen up to a time, or until done says that it is enough.
 func (w *world) until(end time.Duration, done func() bool) {
-	look := w.now
+	look, still := w.now, 0
 	for w.violation == nil && len(w.queue.list) > 0 && w.queue.list[0].at <= end {
 		e := w.queue.pop()
-		w.now = e.at
+		if still++; w.now != e.at {
+			w.now, still = e.at, 0
+		}
+		if still > stillLimit {
+			w.fail("livelock", "%d things have happened and no time has passed", still)
+			return
+		}
 		e.do()
 		w.counts.Steps++
 		if done == nil || w.now < look {
