@@ -142,7 +142,7 @@ func (c *checker) unfinished() (list []uint64) {
 	var retrying []uint64
 	for seq := uint64(1); seq <= c.book.top; seq++ {
 		i := c.book.insts[seq]
-		if i.State == engine.StateRetrying {
+		if i.State == engine.StateRetrying && i.RetryAt != 0 {
 			retrying = append(retrying, seq)
 		}
 		if i.Version != 0 && !i.State.Settled() {

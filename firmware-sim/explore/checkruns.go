@@ -209,6 +209,9 @@ func (c *checker) recorded(i *engine.Instruction) {
 		if !c.asked[i.Task] && !c.asked[seqName(i.Seq)] {
 			c.fail("false-cancel", "instruction %d is CANCELLED, and nobody asked", i.Seq)
 		}
+		if r != nil && (class == wire.ClassProgress || class == wire.ClassUnknown) && !c.byHand[i.Seq].cancelled {
+			c.fail("false-cancel", "instruction %d is CANCELLED with %v: its attempt %v was executed, and nobody knows with what effect", i.Seq, i.Code, i.Token)
+		}
 	}
 	if class == wire.ClassRefused && r != nil {
 		c.fail("false-refusal", "instruction %d is recorded as not executed (%v), and its attempt %v was", i.Seq, i.Code, i.Token)
