@@ -36,6 +36,8 @@ type Options struct {
 	Store   Store
 	Skip    []int     // steps of the plan that are left out
 	Trace   io.Writer // nil for no trace
+
+	watch func(w *world, k int) // tests look at each step of the plan
 }
 
 func (o Options) pebble() bool {

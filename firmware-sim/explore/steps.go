@@ -7,6 +7,9 @@ func (w *world) perform(k int) {
 	s := &w.plan[k]
 	w.mix("step", uint64(k))
 	w.log("plan", "%d: %v", k, s)
+	if w.watch != nil {
+		w.watch(w, k)
+	}
 	switch {
 	case s.kind == opSubmit:
 		w.clients[s.who].submit(s)

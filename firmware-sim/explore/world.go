@@ -53,10 +53,11 @@ type world struct {
 	counts    Counts
 	hash      uint64
 	trace     io.Writer // nil for none
+	watch     func(w *world, k int)
 }
 
 func newWorld(o Options, p Profile) *world {
-	w := &world{seed: o.Seed, profile: p, byNode: map[string]*agent{}, byShort: map[string]*agent{}, skip: map[int]bool{}, trace: o.Trace, hash: 14695981039346656037}
+	w := &world{seed: o.Seed, profile: p, byNode: map[string]*agent{}, byShort: map[string]*agent{}, skip: map[int]bool{}, trace: o.Trace, watch: o.watch, hash: 14695981039346656037}
 	for _, n := range o.Skip {
 		w.skip[n] = true
 	}
