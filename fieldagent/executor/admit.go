@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 func (c *Core) newAttempt(in *wire.Instruction) *attempt {
@@ -28,6 +29,11 @@ func (c *Core) deliver(in *wire.Instruction) {
 	if a := c.table.known[in.Token]; a != nil {
 		c.repeated(a)
 		return
+	}
+	if mutant.On(mutant.LateStarts) {
+		forever := *in
+		forever.NotAfter = 0
+		in = &forever
 	}
 	a := c.newAttempt(in)
 	switch {

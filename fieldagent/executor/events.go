@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // emit numbers and records an event of an attempt. It is sent when the record is
@@ -27,7 +28,9 @@ func (c *Core) emit(a *attempt, ev *wire.Event) {
 		a.first = ev.Number
 	}
 	c.addEvent(ev)
-	c.record(c.eventRecord(ev))
+	if !mutant.On(mutant.ResultUnwritten) {
+		c.record(c.eventRecord(ev))
+	}
 	c.arm(a)
 }
 
@@ -112,6 +115,9 @@ func (c *Core) sendEvents() {
 	for c.sent+1 < c.next && c.sent < c.through+Window {
 		c.send(c.events[c.sent-c.through])
 		c.sent++
+	}
+	if mutant.On(mutant.ForgetsOnSend) {
+		c.acknowledged(c.sent, false)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 func (c *Core) leaveQueue(a *attempt)   { c.queue = without(c.queue, a) }
@@ -170,7 +171,9 @@ func (c *Core) start(a *attempt) {
 	in := a.work
 	a.work, a.notAfter = nil, in.NotAfter
 	c.running = append(c.running, a)
-	c.record(a.record(kindStarted))
+	if !mutant.On(mutant.DedupeAfterRun) {
+		c.record(a.record(kindStarted))
+	}
 	c.out.Start = append(c.out.Start, Work{
 		Token: a.token, Seq: a.seq, Attempt: a.attempt, Key: in.Key, Trace: a.trace,
 		Intent: a.intent, Args: in.Args, Timeout: a.timeout,

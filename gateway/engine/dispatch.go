@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // queue holds what waits to be sent to one node: high priority first, then in
@@ -158,7 +159,9 @@ func (e *Engine) dispatch(now Now, i *inst) {
 // newAttempt allots the next token (A5).
 func (e *Engine) newAttempt(i *inst) {
 	i.Attempt++
-	i.Token = wire.Token{Shard: e.counters.Shard, Seq: e.counters.NextToken, Rand: e.rnd.Uint32()}
+	if i.Token.IsZero() || !mutant.On(mutant.TokenReused) {
+		i.Token = wire.Token{Shard: e.counters.Shard, Seq: e.counters.NextToken, Rand: e.rnd.Uint32()}
+	}
 	e.counters.NextToken++
 	e.topUsed = true
 	i.Sends, i.RetryAt, i.Percent = 0, 0, 0

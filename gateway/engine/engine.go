@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // Engine holds every unfinished task, every node, and what is owed to them. It
@@ -170,6 +171,7 @@ func (e *Engine) release(t *task) {
 func (e *Engine) resume(now Now, i *inst) {
 	switch {
 	case i.State.Settled():
+	case i.waiting() && mutant.On(mutant.RetryTimerLost):
 	case i.waiting():
 		i.waitAt = now.in(until(now, i.RetryAt))
 	case i.ReceivedAt == 0:
@@ -371,7 +373,9 @@ func (e *Engine) collectInsts(r *Ready) {
 	r.Records.Instructions = make([]Write, 0, len(e.dirty))
 	for _, i := range e.dirty {
 		i.dirty = false
-		i.Version++
+		if !mutant.On(mutant.VersionStuck) {
+			i.Version++
+		}
 		w := Write{Instruction: i.Instruction, Entries: i.entries}
 		if i.Operator != i.waits {
 			i.waits = i.Operator
@@ -420,7 +424,7 @@ func (e *Engine) log(now Now, i *inst, en Entry) {
 // move changes the state, with the timeline entry that says why. It returns
 // false, and refuses and records the attempt, when the table does not allow it.
 func (e *Engine) move(now Now, i *inst, to State, en Entry) bool {
-	if !Allowed(i.State, to) {
+	if !Allowed(i.State, to) && !mutant.On(mutant.TableIgnored) {
 		e.effects.Counts.IllegalMoves++
 		e.alarm(now, "illegal_transition", i.Key(e.cfg.Site), fmt.Sprintf(
 			"a step from %v to %v was refused (%s, %s)", i.State, to, en.What, en.Path))

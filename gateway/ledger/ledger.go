@@ -7,6 +7,7 @@ import (
 	"github.com/apollo-11/apollo11/gateway/engine"
 	"github.com/apollo-11/apollo11/storage"
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // Ledger writes and reads the engine's records. Apply is for one goroutine; the
@@ -47,6 +48,9 @@ func (l *Ledger) fill(b Batch, r *engine.Records) error {
 		b.Set(textKey(l.key, tabTaskID, t.ID), binary.BigEndian.AppendUint64(nil, t.First))
 	}
 	for _, first := range r.Opened {
+		if mutant.On(mutant.IndexLost) {
+			break
+		}
 		b.Set(numKey(l.key, tabOpen, first), nil)
 	}
 	for _, first := range r.Closed {

@@ -1,0 +1,55 @@
+// Package mutant plants faults into the product, to prove that the simulator
+// finds them. Without the build tag mutants every question is answered with no by
+// a constant, and the compiler leaves the planted lines out.
+//
+// A fault is one line where the right thing is decided:
+//
+//	if i.Token.IsZero() || !mutant.On(mutant.TokenReused) {
+//
+// firmware-sim/explore plays its seeds with each of them and demands that every
+// one is caught.
+package mutant
+
+// Fault is one planted fault.
+type Fault uint8
+
+// The faults. None is the product as it is.
+const (
+	None             Fault = iota
+	EffectsFirst           // the gateway: effects leave before the commit
+	TokenReused            // the gateway: a retry keeps the token of the attempt before
+	StaleAccepted          // the gateway: a report is believed whatever its token
+	IndexLost              // the gateway: a task is not marked unfinished in the log
+	CursorLost             // the gateway: an event's number is not written with what it caused
+	VersionStuck           // the gateway: a change does not raise the version
+	RetryTimerLost         // the gateway: after a restart nobody waits for a retry
+	TableIgnored           // the gateway: a result is a jump, and the transition table is not asked
+	UnknownIsSuccess       // the gateway: an unknown outcome is taken for success
+	DedupeAfterRun         // the agent: a start is not written down before it
+	LateStarts             // the agent: not_after is not looked at
+	ForgetsOnSend          // the agent: an event is forgotten when it is sent
+	InterruptedIsOK        // the agent: what a crash interrupted is reported as done
+	ResultUnwritten        // the agent: a result is told without being written down
+	faults
+)
+
+var names = [faults]string{"none", "effects_first", "token_reused", "stale_accepted", "index_lost", "cursor_lost",
+	"version_stuck", "retry_timer_lost", "table_ignored", "unknown_is_success", "dedupe_after_run", "late_starts",
+	"forgets_on_send", "interrupted_is_ok", "result_unwritten"}
+
+// String is the fault's name.
+func (f Fault) String() string {
+	if f < faults {
+		return names[f]
+	}
+	return "no such fault"
+}
+
+// All returns every fault but None.
+func All() []Fault {
+	list := make([]Fault, 0, faults-1)
+	for f := None + 1; f < faults; f++ {
+		list = append(list, f)
+	}
+	return list
+}
