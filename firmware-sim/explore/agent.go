@@ -329,8 +329,6 @@ func (a *agent) unsettled() string {
 	switch {
 	case a.life == nil:
 		return a.id + " is down"
-	case a.busy, len(a.inputs) > 0:
-		return a.id + " is not idle"
 	case len(a.works) > 0:
 		return fmt.Sprintf("%s still runs %d works", a.id, len(a.works))
 	case a.link.agentEnd == nil || a.link.agentEnd != a.link.brokerEnd:

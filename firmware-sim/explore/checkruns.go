@@ -28,6 +28,7 @@ const (
 type knowledge struct {
 	life   *identity
 	heard  bool
+	in     uint64        // session that the gateway has welcomed
 	err    time.Duration // error of the gateway's clock when it wrote the latest welcome
 	least  int64         // the gateway's time, Unix ms, was at least this when mono was 0
 	trip   time.Duration // of the slowest message that carried the time
@@ -50,9 +51,18 @@ func (c *checker) told(a *agent, m wire.Message, err time.Duration) {
 	var at int64
 	switch m := m.(type) {
 	case *wire.Instruction:
+		if a.link.agentEnd == nil || k.in != a.link.agentEnd.session {
+			return // it is meant for somebody else
+		}
 		at = m.SentAt
 	case *wire.Welcome:
+		if a.link.agentEnd == nil || m.Session != a.link.agentEnd.session {
+			return
+		}
 		at = m.Now
+		if m.Refused == "" {
+			k.in = m.Session
+		}
 		if since, ok := k.hellos[m.Session]; ok {
 			k.trip = max(k.trip, c.w.now-since)
 		}

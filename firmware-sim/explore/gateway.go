@@ -289,9 +289,12 @@ func (g *gateway) heal() {
 	g.clock.err = 0
 }
 
+// idle reports whether nothing waits for the loop or for the disk.
+func (g *gateway) idle() bool { return len(g.inputs) == 0 && len(g.jobs) == 0 && !g.syncing }
+
 func (g *gateway) unsettled() string {
-	if g.process == nil || len(g.jobs) > 0 || len(g.inputs) > 0 {
-		return "the gateway is not idle"
+	if g.process == nil {
+		return "the gateway is down"
 	}
 	if n := g.eng.Open(); n > 0 {
 		for _, s := range g.eng.Unfinished() {

@@ -20,7 +20,7 @@ func Shrink(r Result, tries int) (Result, error) {
 	}
 	s.keep = all
 	for size := (len(all) + 1) / 2; size >= 1 && s.err == nil; size /= 2 {
-		for at := 0; at < len(s.keep) && s.tries > 0 && s.err == nil; {
+		for at := 0; at < len(s.keep) && s.tries > 0 && s.steps < shrinkSteps && s.err == nil; {
 			if !s.without(at, min(at+size, len(s.keep))) {
 				at += size
 			}
@@ -33,6 +33,7 @@ type shrinker struct {
 	best  Result
 	keep  []int // steps that are still played
 	tries int
+	steps int // of time in all tries
 	err   error
 }
 
@@ -56,6 +57,7 @@ func (s *shrinker) without(from, to int) bool {
 		s.err = err
 		return false
 	}
+	s.steps += r.Counts.Steps
 	if r.Violation == nil || r.Violation.Rule != s.best.Violation.Rule {
 		return false
 	}
@@ -63,8 +65,12 @@ func (s *shrinker) without(from, to int) bool {
 	return true
 }
 
-// shrinkTries bounds how often a failing run is played again: a few seconds.
-const shrinkTries = 400
+// shrinkTries and shrinkSteps bound how often a failing run is played again, and
+// how much happens in all of that: a few seconds.
+const (
+	shrinkTries = 400
+	shrinkSteps = 4_000_000
+)
 
 // traceTail is how many lines of the trace a report shows.
 const traceTail = 60

@@ -146,7 +146,7 @@ func (w *world) settled() bool {
 	if w.quietSince == 0 {
 		w.quietSince = w.now
 	}
-	return w.now-w.quietSince >= settledFor
+	return w.now-w.quietSince >= settledFor && w.gateway.idle()
 }
 
 // unsettled says what still has to happen.
