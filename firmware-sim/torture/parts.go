@@ -15,9 +15,8 @@ import (
 
 // work runs the parts one after the other.
 type work struct {
-	o     options
-	setup trial.Setup
-	r     report
+	o options
+	r report
 }
 
 // torture runs what was asked for.
