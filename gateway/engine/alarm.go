@@ -89,6 +89,12 @@ func (e *Engine) condition(now Now, kind, subject, text string) {
 	}
 }
 
+// stands reports whether a condition does.
+func (e *Engine) stands(kind, subject string) bool {
+	_, ok := e.alarms.standing[alarmKey{kind, subject}]
+	return ok
+}
+
 // clear ends a condition, if it stands.
 func (e *Engine) clear(now Now, kind, subject string) {
 	k := alarmKey{kind, subject}

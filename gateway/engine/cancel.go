@@ -9,6 +9,9 @@ import (
 // cancel stops what has not been handed out and asks the agents for the rest:
 // something that may be running is CANCELLED only when its agent says so.
 func (e *Engine) cancel(now Now, in *Cancel) {
+	fit := *in
+	fit.Actor, fit.Reason = wire.FitText(in.Actor), wire.FitText(in.Reason)
+	in = &fit
 	var list []*inst
 	id := in.TaskID
 	switch {
@@ -40,6 +43,9 @@ func (e *Engine) cancel(now Now, in *Cancel) {
 	e.audit(now, Audit{Actor: in.Actor, Path: in.Path, Action: ActionCancel, Subject: subject, Note: in.Reason})
 	for _, i := range list {
 		switch {
+		case in.Seq != 0 && i.Operator && !i.undone():
+			e.abandon(now, i, in)
+			out.Asked++
 		case in.Seq != 0 && i.Operator && Allowed(i.State, StateRetrying):
 			// Out of the operator queue, by the only way that the table knows.
 			e.move(now, i, StateRetrying, Entry{What: WhatRetrying, Implied: true, Actor: in.Actor, Path: in.Path})
@@ -82,6 +88,22 @@ func (i *inst) waiting() bool { return i.State == StateRetrying && i.RetryAt != 
 func (i *inst) knownUndone() bool {
 	k := i.Code.Class()
 	return k == wire.ClassRetryable || k == wire.ClassPermanent || k == wire.ClassRefused
+}
+
+// undone reports whether the instruction is known not to have been carried out.
+func (i *inst) undone() bool {
+	return i.knownUndone() || i.Attempt == 0 && i.Reason != ReasonRestored
+}
+
+// abandon takes an attempt with an unknown outcome out of the operator queue. It
+// would be false to call that CANCELLED; the agent is told to stop it, and what it
+// reports still counts.
+func (e *Engine) abandon(now Now, i *inst, in *Cancel) {
+	i.Operator = false
+	e.wish(now, i, in)
+	if i.node.online && i.Attempt != 0 && i.Code == wire.CodeNone {
+		e.sendCancel(now, i, "cancelled by "+i.CancelBy)
+	}
 }
 
 // wish notes who wants the cancellation.

@@ -14,20 +14,24 @@ import (
 
 // The commands of the scripts. Words in brackets may be left out.
 //
-//	submit [id=T] [intent=I] node=A,B | label=K:V [ttl=D] [timeout=D] [prio=P] [retry=N,initial,max] [client=C packet=N dup] [by=U]
+//	submit [id=T] [intent=I] node=A,B | label=K:V [ttl=D] [timeout=D] [prio=P] [retry=N,initial,max | tiered=N] [client=C packet=N dup] [by=U]
 //	submit ... count=N               the same N times, without ids
-//	hello NODE [session=N] [incarnation=N] [first=N next=N] [labels=K:V,..] [intents=I,..] [short=S]
+//	hello NODE [session=N] [incarnation=N] [first=N next=N] [labels=K:V,..] [intents=I,..] [short=S] [top=SEQ,TOKEN] [clock=D]
 //	event NODE seq=N PHASE [CODE] [no=N] [token=#N] [attempt=N] [received=T started=T finished=T] [payload=K:V] [percent=N]
 //	compact NODE seq=N CODE [attempt=N] [short=S]
 //	report NODE seq=N never|queued|running|done [CODE] [token=#N]
-//	heartbeat | digest NODE [session=N]
+//	heartbeat NODE [session=N] [clock=D] | digest NODE [session=N] [holds=N,N]
+//	narrowband NODE up|down          its connection to the narrowband listener
 //	goodbye NODE [session=N] [lost] [unstarted=N,N]
 //	gone NODE [session=N]
 //	cancel T | seq=N [by=U]
+//	operate ACTION [seq=N] [dead=N] [for=D] [note=WORD] [by=U]
 //	garbage KIND FROM REASON BYTES
 //	crash before|after               power cut at the end of this round: before or after its commit
 //	config K=V                       and a new, empty gateway
-//	advance D                        time passes
+//	advance D [NODE ...]             time passes; the nodes send heartbeats every 4 s
+//	backup | restored                the log is copied; the process starts from the copy
+//	alarms | audit | quiet           what stands; the chain as the log has it; the quiet period
 //	wall D                           the wall clock is set forward or back
 //	restart                          the process ends and starts again from the log
 //	show                             what is in memory
@@ -138,9 +142,18 @@ func (h *harness) input(c *command) engine.Input {
 	case "report":
 		return &engine.Uplink{Node: c.word(0), Msg: h.report(c)}
 	case "heartbeat":
-		return &engine.Uplink{Node: c.word(0), Msg: &wire.Heartbeat{Session: c.number("session", h.agentOf(c).session)}}
+		return h.heartbeat(c)
 	case "digest":
-		return &engine.Uplink{Node: c.word(0), Msg: &wire.Digest{Session: c.number("session", h.agentOf(c).session)}}
+		return h.digest(c)
+	case "narrowband":
+		return &engine.NarrowbandUp{Short: wire.Short(c.word(0)), Up: c.word(1) == "up"}
+	case "operate":
+		in := &engine.Operate{Action: engine.Action(c.word(0)), Seq: c.number("seq", 0), Dead: c.number("dead", 0),
+			Actor: c.text("by", "ops"), Note: c.text("note", ""), Path: engine.PathHTTP, Reply: "caller"}
+		if v := c.text("for", ""); v != "" {
+			in.Until = h.now.Wall + c.span(v).Milliseconds()
+		}
+		return in
 	case "goodbye":
 		m := &wire.Goodbye{Session: c.number("session", h.agentOf(c).session), Lost: c.has("lost")}
 		for _, s := range c.list("unstarted") {
@@ -168,10 +181,26 @@ func (h *harness) control(c *command) {
 		h.cfg.Window = int(c.number("window", 0))
 		h.cfg.Capacity = int(c.number("capacity", 0))
 		h.cfg.MaxResends = int(c.number("resends", 0))
+		h.cfg.LowWater = int(c.number("low", 0))
+		h.cfg.HighWater = int(c.number("high", 0))
+		h.cfg.DrainRate = int(c.number("drain", 0))
+		h.cfg.DrainBurst = int(c.number("burst", 0))
 		h.log = newModelLog()
 		h.boot()
 	case "advance":
-		h.advance(c.span(c.word(0)))
+		h.advanceWith(c.span(c.word(0)), c.words[1:])
+	case "backup":
+		h.copy = h.log.clone()
+	case "restored":
+		h.log = h.copy.clone()
+		h.boot()
+	case "alarms":
+		h.alarms()
+	case "audit":
+		h.audit()
+	case "quiet":
+		q := h.eng.Quiet()
+		h.out.line("quiet on=%v%s%s", q.On, opt("by", q.By), opt("reason", q.Reason))
 	case "wall":
 		h.now.Wall += c.span(c.word(0)).Milliseconds()
 	case "restart":
@@ -211,6 +240,9 @@ func (h *harness) submit(c *command) *engine.Submit {
 		}
 		s.Retry = &engine.Retry{Max: uint8(n), InitialMs: uint32(c.span(p[1]).Milliseconds()), MaxMs: uint32(c.span(p[2]).Milliseconds())}
 	}
+	if n := c.number("tiered", 0); n != 0 {
+		s.Retry = &engine.Retry{Max: uint8(n), Backoff: engine.BackoffTiered}
+	}
 	p, err := wire.ParsePriority(c.text("prio", ""))
 	if err != nil {
 		c.t.Fatalf("%q: %v", c.line, err)
@@ -249,8 +281,44 @@ func (h *harness) hello(c *command) *wire.Hello {
 		a.incarnation, a.next = inc, 1
 	}
 	a.next = c.number("next", a.next)
-	return &wire.Hello{Session: a.session, Incarnation: a.incarnation, Short: c.text("short", wire.Short(c.word(0))),
+	var top [2]uint64
+	for k, v := range c.list("top") {
+		n, err := strconv.ParseUint(v, 10, 64)
+		if err != nil || k > 1 {
+			c.t.Fatalf("%q: top is SEQ,TOKEN", c.line)
+		}
+		top[k] = n
+	}
+	return &wire.Hello{TopSeq: top[0], TopToken: top[1], Clock: h.clock(c), ClockSet: h.clock(c) != 0,
+		Session: a.session, Incarnation: a.incarnation, Short: c.text("short", wire.Short(c.word(0))),
 		Labels: c.pairs("labels"), Intents: c.list("intents"), First: c.number("first", a.next), Next: a.next}
+}
+
+// clock is an agent's clock that is off by clock=D, 0 when that is not given.
+func (h *harness) clock(c *command) int64 {
+	if v := c.text("clock", ""); v != "" {
+		return h.now.Wall + c.span(v).Milliseconds()
+	}
+	return 0
+}
+
+func (h *harness) heartbeat(c *command) *engine.Uplink {
+	m := &wire.Heartbeat{Session: c.number("session", h.agentOf(c).session), Clock: h.clock(c)}
+	return &engine.Uplink{Node: c.word(0), Msg: m}
+}
+
+func (h *harness) digest(c *command) *engine.Uplink {
+	var refs []wire.Ref
+	for _, v := range c.list("holds") {
+		seq, err := strconv.ParseUint(v, 10, 64)
+		if err != nil {
+			c.t.Fatalf("%q: %v", c.line, err)
+		}
+		refs = append(refs, wire.Ref{Seq: seq, Token: h.log.insts[seq].Token})
+	}
+	m := &wire.Digest{Session: c.number("session", h.agentOf(c).session)}
+	m.Hash, m.Count = wire.DigestOf(refs)
+	return &engine.Uplink{Node: c.word(0), Msg: m}
 }
 
 // tokenOf is the token that the command names by number, else the current one

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"math/bits"
 	"slices"
 	"time"
 )
@@ -27,22 +26,39 @@ const (
 	leastRate = 0.25
 	// pauseCheck is how often a pause, and what it holds back, is looked at.
 	pauseCheck = 5 * time.Second
+	// pauseLimit is the longest pause at a time, and pauseRest the least time until
+	// the next one. A link that is always slow would otherwise never see again what
+	// it lost: a pause may put a resend off, not away.
+	pauseLimit = 2 * time.Minute
+	pauseRest  = 30 * time.Second
 )
 
 // acks counts sends and confirmations of the last ten minutes, by minute.
 type acks struct {
-	minute    int64 // number of the current one
-	sent      [ackMinutes]int
-	confirmed [ackMinutes]int
-	// late counts confirmations by latency: slot k holds those under 2^k ms. It is
-	// that of the current minute, before that of the one before it.
-	late, before [24]int
+	minute       int64 // number of the current one
+	sent         [ackMinutes]int
+	confirmed    [ackMinutes]int
+	took, before latency // of the current minute, and of the one before it
+}
+
+// latency counts confirmations: all, those that took longer than the limit, and
+// those that took longer than half of it.
+type latency struct{ all, over, half int }
+
+func (l *latency) add(took, limit time.Duration) {
+	l.all++
+	if took > limit {
+		l.over++
+	}
+	if took > limit/2 {
+		l.half++
+	}
 }
 
 func (a *acks) turn(now Now) {
 	m := int64(now.Mono / time.Minute)
 	if m-a.minute > 1 {
-		a.late = [24]int{} // the minute before was empty
+		a.took = latency{} // the minute before was empty
 	}
 	for ; a.minute < m; a.minute++ {
 		if m-a.minute > ackMinutes {
@@ -50,7 +66,7 @@ func (a *acks) turn(now Now) {
 		}
 		k := (a.minute + 1) % ackMinutes
 		a.sent[k], a.confirmed[k] = 0, 0
-		a.before, a.late = a.late, [24]int{}
+		a.before, a.took = a.took, latency{}
 	}
 }
 
@@ -59,10 +75,10 @@ func (a *acks) send(now Now) {
 	a.sent[a.minute%ackMinutes]++
 }
 
-func (a *acks) confirm(now Now, latency time.Duration) {
+func (a *acks) confirm(now Now, took, limit time.Duration) {
 	a.turn(now)
 	a.confirmed[a.minute%ackMinutes]++
-	a.late[min(bits.Len64(uint64(max(0, latency.Milliseconds()))), len(a.late)-1)]++
+	a.took.add(took, limit)
 }
 
 // rate is the share of sends that were confirmed, 1 when too few are known.
@@ -79,26 +95,18 @@ func (a *acks) rate(flying int) float64 {
 	return float64(confirmed) / float64(sent)
 }
 
-// p95 is the latency under which 95 % of the last one to two minutes'
-// confirmations stayed, to a factor of two; false when too few are known.
-func (a *acks) p95() (time.Duration, bool) {
-	total := 0
-	for k := range a.late {
-		total += a.late[k] + a.before[k]
+// jam reports whether the 95th percentile of the last one to two minutes' ack
+// latency is over the limit, and whether it is under half of it again or not known:
+// in between a pause goes on and none begins.
+func (a *acks) jam() (over, easy bool) {
+	all, late, half := a.took.all+a.before.all, a.took.over+a.before.over, a.took.half+a.before.half
+	if all < ackSamples {
+		return false, true
 	}
-	if total < ackSamples {
-		return 0, false
-	}
-	seen := 0
-	for k := range a.late {
-		if seen += a.late[k] + a.before[k]; seen*100 >= total*95 {
-			return time.Duration(1<<k) * time.Millisecond, true
-		}
-	}
-	return 0, false
+	return late*20 > all, half*20 <= all
 }
 
-// held reports whether automatic repetition has to wait: an operator works by
+// heldBack reports whether automatic repetition has to wait: an operator works by
 // hand, or the acks show that more messages would only add to a jam.
 func (e *Engine) heldBack() bool { return e.quiet.On || e.paused }
 
@@ -111,22 +119,29 @@ func (e *Engine) pace(now Now) {
 	}
 	e.paceAt = now.in(pauseCheck)
 	e.acks.turn(now)
-	p95, known := e.acks.p95()
+	over, easy := e.acks.jam()
 	switch {
-	case !e.paused && known && p95 > e.cfg.LatencyLimit:
-		e.paused = true
-		e.condition(now, alarmPaused, subjectGateway, fmt.Sprintf(
-			"acks take up to %v, more than %v: nothing is sent again until they take half", p95, e.cfg.LatencyLimit))
-	case e.paused && (!known || p95 <= e.cfg.LatencyLimit/2):
-		e.paused = false
+	case easy:
 		e.clear(now, alarmPaused, subjectGateway)
-		e.unpause(now)
+		e.resumeAt = 0
+	case over && !e.paused && now.Mono >= e.resumeAt:
+		e.paused, e.pausedAt = true, now.Mono
+		e.condition(now, alarmPaused, subjectGateway, fmt.Sprintf(
+			"more than 5 %% of acks take longer than %v: resends, retries and backlogs wait, %v at a time, until they take half",
+			e.cfg.LatencyLimit, pauseLimit))
+	}
+	if e.paused && (easy || now.Mono-e.pausedAt >= pauseLimit) {
+		e.paused = false
+		if !easy {
+			e.resumeAt = now.in(pauseRest)
+		}
+		e.unpause()
 	}
 }
 
-// unpause lets what was held back go on. Instructions look again by themselves;
-// backlogs need a push.
-func (e *Engine) unpause(now Now) {
+// unpause lets what was held back go on. Instructions look again by themselves, in
+// up to pauseCheck, so that they do not all come at once; backlogs need a push.
+func (e *Engine) unpause() {
 	if e.heldBack() {
 		return
 	}
@@ -140,7 +155,7 @@ func (e *Engine) levels(now Now) {
 	switch {
 	case e.flying >= e.cfg.HighWater:
 		e.condition(now, alarmHighWater, subjectGateway, fmt.Sprintf(
-			"%d instructions are unconfirmed: no more are sent until some are confirmed", e.flying))
+			"%d instructions are unconfirmed: each node gets one at a time until some are confirmed", e.flying))
 	case e.flying < e.cfg.LowWater:
 		e.clear(now, alarmHighWater, subjectGateway)
 	}
@@ -182,14 +197,13 @@ func (e *Engine) nextToken(now Now) time.Duration {
 
 // startDrain notes that what waits for a node now is a backlog.
 func (e *Engine) startDrain(n *node) {
-	if len(n.queue) == 0 {
-		return
-	}
-	n.backlog = 0
-	n.drainTo = 0
+	n.backlog, n.drainTo = len(n.queue), 0
 	for _, i := range n.queue {
-		n.backlog++
 		n.drainTo = max(n.drainTo, i.Seq)
+	}
+	if n.backlog == 0 {
+		e.stopDrain(n)
+		return
 	}
 	if !n.draining {
 		n.draining = true
@@ -197,13 +211,25 @@ func (e *Engine) startDrain(n *node) {
 	}
 }
 
-// leftQueue counts down the backlog.
+// backlogged reports whether an instruction passes by the token bucket: it waited
+// when its node came back, or is older than what did. What is newer goes past it
+// only when it is more urgent, and so does what an operator has asked for.
+func (n *node) backlogged(i *inst) bool { return n.draining && i.Seq <= n.drainTo && !i.byHand }
+
+// joinedQueue counts up what is put back into a backlog.
+func (e *Engine) joinedQueue(i *inst) {
+	if n := i.node; n.draining && i.Seq <= n.drainTo {
+		n.backlog++
+	}
+}
+
+// leftQueue counts the backlog down.
 func (e *Engine) leftQueue(i *inst) {
 	n := i.node
 	if !n.draining || i.Seq > n.drainTo {
 		return
 	}
-	if n.backlog--; n.backlog <= 0 {
+	if n.backlog--; n.backlog == 0 {
 		e.stopDrain(n)
 	}
 }
@@ -216,16 +242,16 @@ func (e *Engine) stopDrain(n *node) {
 	}
 }
 
+// mayDrain reports whether the node's backlog may go on as far as the node goes.
+func (e *Engine) mayDrain(n *node) bool { return e.mayFly(n) && n.backlogged(n.queue[0]) }
+
 // drainBacklogs sends backlogs as far as the bucket allows: over all nodes the
 // most urgent first, then in order of submission.
 func (e *Engine) drainBacklogs(now Now) {
-	for len(e.draining) > 0 && !e.heldBack() && e.flying < e.cfg.HighWater {
+	for len(e.draining) > 0 && !e.heldBack() {
 		var best *node
 		for _, n := range e.draining {
-			if !e.mayFly(n) {
-				continue
-			}
-			if best == nil || n.queue[0].before(best.queue[0]) {
+			if e.mayDrain(n) && (best == nil || n.queue[0].before(best.queue[0])) {
 				best = n
 			}
 		}
@@ -233,13 +259,14 @@ func (e *Engine) drainBacklogs(now Now) {
 			return
 		}
 		e.sendNext(now, best)
+		e.wantPump(best)
 	}
 }
 
 // drainAt is when drainBacklogs can go on, 0 when something else must happen
 // first.
 func (e *Engine) drainAt(now Now) time.Duration {
-	if e.heldBack() || e.flying >= e.cfg.HighWater || !slices.ContainsFunc(e.draining, e.mayFly) {
+	if e.heldBack() || !slices.ContainsFunc(e.draining, e.mayDrain) {
 		return 0
 	}
 	return e.nextToken(now)
@@ -254,11 +281,11 @@ func (e *Engine) armOwn(now Now) {
 		}
 	}
 	first(e.drainAt(now))
-	if e.paused {
+	if e.stands(alarmPaused, subjectGateway) {
 		first(e.paceAt)
 	}
 	if e.quiet.On {
-		first(now.in(until(now, e.quiet.Until) + 1))
+		first(e.quietEnd)
 	}
 	e.timers.put(&e.own, at)
 }

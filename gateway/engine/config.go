@@ -47,8 +47,9 @@ type Config struct {
 	// (about 1 kB each). Default 100,000; from 90 % new tasks are refused (A7).
 	Capacity int
 	// LowWater and HighWater are unconfirmed instructions over all nodes. At the
-	// high mark nothing more is sent until some are confirmed, and an alarm stands
-	// until the low mark. Defaults 100 and 1000 (A7).
+	// high mark a node gets one instruction at a time instead of Window, so that
+	// those which do not answer do not stop the others, and an alarm stands until
+	// the low mark. Defaults 100 and 1000 (A7).
 	LowWater, HighWater int
 	// LatencyLimit is the 95th percentile of ack latency over which compensation
 	// pauses, until it is under half. Default 5 s (A6).

@@ -42,7 +42,12 @@ func (i *inst) before(j *inst) bool {
 
 func (i *inst) queued() bool { return i.place != 0 }
 
+// rank is the priority in the queue; what an operator asked for by hand is before
+// them all.
 func (i *inst) rank() wire.Priority {
+	if i.byHand {
+		return 0
+	}
 	if i.Priority == 0 {
 		return wire.PriorityNormal
 	}
@@ -55,6 +60,7 @@ func (e *Engine) enqueue(i *inst) {
 		return
 	}
 	heap.Push(&i.node.queue, i)
+	e.joinedQueue(i)
 	e.wantPump(i.node)
 }
 
@@ -76,21 +82,26 @@ func (e *Engine) wantPump(n *node) {
 // mayFly reports whether something waits for the node and may be sent as far as
 // the node goes.
 func (e *Engine) mayFly(n *node) bool {
-	return n.online && !n.doubtful && n.flying < e.cfg.Window && len(n.queue) > 0
+	window := e.cfg.Window
+	if e.highWater() {
+		window = 1
+	}
+	return n.online && !n.doubtful && n.flying < window && len(n.queue) > 0
 }
+
+// highWater reports whether so much is unconfirmed that nodes are sent one at a
+// time.
+func (e *Engine) highWater() bool { return e.flying >= e.cfg.HighWater }
 
 // pump sends what the node's window and the water mark allow. A backlog goes by
 // drainBacklogs instead.
 func (e *Engine) pump(now Now, n *node) {
-	for !n.draining && e.mayFly(n) {
-		if e.flying >= e.cfg.HighWater {
-			if !n.blocked {
-				n.blocked = true
-				e.blocked = append(e.blocked, n)
-			}
-			return
-		}
+	for e.mayFly(n) && !n.backlogged(n.queue[0]) {
 		e.sendNext(now, n)
+	}
+	if e.highWater() && n.online && len(n.queue) > 0 && !n.blocked {
+		n.blocked = true
+		e.blocked = append(e.blocked, n)
 	}
 }
 
@@ -122,12 +133,12 @@ func (e *Engine) dispatch(now Now, i *inst) {
 		i.Sends++
 	}
 	i.sentAt = now.Mono
-	if what == WhatDispatched {
-		i.firstAt = now.Mono
+	if i.firstAt == 0 {
+		i.firstAt = now.in(0)
 	}
-	e.acks.send(now)
 	e.expectWord(now, i)
 	i.sendAt = now.in(e.confirmWait(i.resends))
+	e.acks.send(now)
 	if !i.flying {
 		i.flying = true
 		i.node.flying++
@@ -153,7 +164,7 @@ func (e *Engine) newAttempt(i *inst) {
 	i.Sends, i.RetryAt, i.Percent = 0, 0, 0
 	i.ReceivedAt, i.StartedAt, i.FinishedAt, i.SettledAt = 0, 0, 0, 0
 	i.Code, i.Detail, i.Payload, i.Path, i.Reason = wire.CodeNone, "", nil, PathNone, ""
-	i.resends, i.queries, i.byHand = 0, 0, false
+	i.resends, i.queries, i.firstAt, i.byHand = 0, 0, 0, false
 }
 
 // send queues a message for a node. through is its field for a piggybacked
@@ -169,12 +180,12 @@ func (e *Engine) send(n *node, m wire.Message, through *uint64) {
 func (e *Engine) confirmWait(resends int) time.Duration {
 	d := time.Duration(float64(e.cfg.ConfirmTimeout) / max(e.acks.rate(e.flying), leastRate))
 	for range resends {
-		if d = d * 3 / 2; d >= e.cfg.ConfirmMax {
-			d = e.cfg.ConfirmMax
+		if d >= e.cfg.ConfirmMax {
 			break
 		}
+		d = d * 3 / 2
 	}
-	return e.jitter(d)
+	return e.jitter(min(d, e.cfg.ConfirmMax))
 }
 
 func (e *Engine) jitter(d time.Duration) time.Duration {
@@ -194,6 +205,10 @@ func (e *Engine) unconfirmed(now Now, i *inst) {
 		e.giveUp(now, i, ReasonUnconfirmed, "the node is connected but never confirmed that it has the instruction")
 		return
 	}
+	if i.node.doubtful {
+		e.takeBack(now, i, "its node's primary path seems dead")
+		return
+	}
 	i.resends++
 	e.dispatch(now, i)
 }
@@ -206,6 +221,9 @@ func (e *Engine) ground(i *inst) {
 		i.node.flying--
 		e.flying--
 		e.wantPump(i.node)
+		if e.highWater() {
+			return
+		}
 		for _, n := range e.blocked {
 			n.blocked = false
 			e.wantPump(n)
@@ -243,6 +261,7 @@ const (
 	ReasonExecution   = "execution_timeout" // started, but its end was not reported in time
 	ReasonForgotten   = "agent_forgot"      // the agent has lost its memory of it
 	ReasonCancelled   = "cancelled"
+	ReasonRestored    = "log_restored" // the log is an older copy: it may have been executed since
 )
 
 // giveUp makes the gateway's opinion a state: TIMEOUT. The outcome is unknown
@@ -297,14 +316,14 @@ func (e *Engine) retryWait(i *inst) time.Duration {
 	d := time.Duration(i.Retry.InitialMs) * time.Millisecond
 	limit := time.Duration(i.Retry.MaxMs) * time.Millisecond
 	if i.Retry.Backoff == BackoffTiered {
-		if i.Retries < 3 {
-			return e.jitter(5 * time.Second)
+		if i.Retries < tierTries {
+			return e.jitter(tierFast)
 		}
-		return e.jitter(60 * time.Second)
+		return e.jitter(tierSlow)
 	}
 	if i.Retry.Backoff == BackoffExponential {
 		for range i.Retries {
-			if d *= 2; d >= limit {
+			if d *= 2; limit > 0 && d >= limit || d > maxRetryWait {
 				break
 			}
 		}
@@ -312,5 +331,16 @@ func (e *Engine) retryWait(i *inst) time.Duration {
 	if limit > 0 {
 		d = min(d, limit)
 	}
-	return e.jitter(d)
+	return e.jitter(min(d, maxRetryWait))
 }
+
+// Tiers of BackoffTiered (C3): so often fast, and slow from then on.
+const (
+	tierTries = 3
+	tierFast  = 5 * time.Second
+	tierSlow  = 60 * time.Second
+)
+
+// maxRetryWait bounds the wait of a policy that names no maximum. Longer than a day
+// is no retry any more.
+const maxRetryWait = 24 * time.Hour

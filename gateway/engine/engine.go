@@ -22,15 +22,19 @@ type Engine struct {
 	insts  map[uint64]*inst
 	nodes  map[string]*node
 	shorts map[string]string // short id -> node
-	narrow map[string]bool   // short ids with a narrowband connection
+	narrow map[string]int    // narrowband connections by short id
 	open   int               // unsettled instructions
 	marks  markRing
 	timers timerHeap
 	alarms alarms
 	quiet  Quiet
+	lost   Lost
 
 	acks     acks
+	quietEnd time.Duration // when the quiet period ends: a clock that is set does not move it
 	paused   bool          // by the latency of acks
+	pausedAt time.Duration // since when
+	resumeAt time.Duration // before this no new pause begins
 	paceAt   time.Duration // when it is looked at next
 	flying   int           // unconfirmed, over all nodes
 	blocked  []*node       // that wait for the water to fall
@@ -55,6 +59,7 @@ type Engine struct {
 	newAudit  []Audit
 	dropped   []uint64 // dead letters
 	quietNew  bool
+	lostNew   bool
 	effects   Effects
 	lastReady time.Duration
 }
@@ -84,13 +89,13 @@ type inst struct {
 	waitAt   time.Duration // when its retry is due; 0 for not
 	execAt   time.Duration // when its execution is overdue; 0 for not
 	sentAt   time.Duration // when it was last sent
-	firstAt  time.Duration // when this attempt was first sent
+	firstAt  time.Duration // when the wait for a word of it began; 0 for not
 	askAt    time.Duration // when it is asked after over narrowband; 0 for not
 	asks     int           // how often it was
-	resends  int           // by confirm timeout, in this attempt and session
+	resends  int           // for want of a word, in this attempt and session
 	queries  int
 	cancelAt time.Duration // when the cancel is sent again; 0 for not
-	byHand   bool          // its next attempt was asked for by an operator: no pause holds it back
+	byHand   bool          // its next attempt was asked for by an operator: nothing holds it back. A restart forgets that
 	waits    bool          // stands in the operator queue, as the log has it
 }
 
@@ -111,7 +116,7 @@ func New(cfg Config, counters Counters, rnd *rand.Rand) *Engine {
 	return &Engine{
 		cfg: cfg, rnd: rnd, counters: counters, bucket: drain{tokens: time.Second * time.Duration(cfg.DrainBurst) / time.Duration(cfg.DrainRate)},
 		tasks: map[string]*task{}, insts: map[uint64]*inst{}, nodes: map[string]*node{},
-		shorts: map[string]string{}, narrow: map[string]bool{}, alarms: newAlarms(), marks: newMarkRing(),
+		shorts: map[string]string{}, narrow: map[string]int{}, alarms: newAlarms(), marks: newMarkRing(),
 	}
 }
 
@@ -294,6 +299,10 @@ func (e *Engine) Ready(now Now) Ready {
 	if e.quietNew {
 		q := e.quiet
 		r.Records.Quiet, e.quietNew = &q, false
+	}
+	if e.lostNew {
+		l := e.lost
+		r.Records.Lost, e.lostNew = &l, false
 	}
 	if e.topUsed {
 		c := e.counters

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -26,7 +27,7 @@ func (e *Engine) Sizes() Sizes {
 // Check recounts everything that the engine counts as it goes, and demands that
 // every unfinished instruction waits for something. It is called after Ready.
 func (e *Engine) Check() error {
-	open, held := 0, map[*node]int{}
+	open, up, held := 0, 0, map[*node]int{}
 	flying, unsettled := map[*node]int{}, map[*node]int{}
 	for id, t := range e.tasks {
 		if t.ID != id || !t.open || t.touched || t.changed || len(t.insts) != int(t.Count) {
@@ -45,6 +46,7 @@ func (e *Engine) Check() error {
 			held[i.node]++
 			if i.flying {
 				flying[i.node]++
+				up++
 			}
 			if !i.State.Settled() {
 				open++
@@ -52,8 +54,14 @@ func (e *Engine) Check() error {
 			}
 		}
 	}
-	if open != e.open {
-		return fmt.Errorf("open is %d, a recount says %d", e.open, open)
+	if open != e.open || up != e.flying {
+		return fmt.Errorf("open is %d and flying %d, a recount says %d and %d", e.open, e.flying, open, up)
+	}
+	if e.highWater() != (e.flying >= e.cfg.HighWater) || !e.highWater() && len(e.blocked) > 0 {
+		return fmt.Errorf("%d nodes wait for the water to fall, and it stands at %d", len(e.blocked), e.flying)
+	}
+	if (e.paused || e.quiet.On) && !e.own.set() {
+		return fmt.Errorf("held back (quiet %v, paused %v), and nothing will end it", e.quiet.On, e.paused)
 	}
 	for id, n := range e.nodes {
 		if n.flying != flying[n] || len(n.open) != unsettled[n] || n.held != held[n] {
@@ -74,12 +82,12 @@ func (e *Engine) checkInst(i *inst) error {
 		return fmt.Errorf("dirty %v, %d entries, counted as settled %v", i.dirty, len(i.entries), i.settled)
 	}
 	if i.State.Settled() {
-		if i.queued() || i.flying || i.timer.set() || i.sendAt|i.waitAt|i.execAt|i.cancelAt != 0 {
+		if i.queued() || i.flying || i.timer.set() || i.sendAt|i.waitAt|i.execAt|i.cancelAt|i.askAt != 0 {
 			return fmt.Errorf("it is settled and still waits")
 		}
 		return nil
 	}
-	for _, at := range []time.Duration{i.sendAt, i.waitAt, i.execAt, i.cancelAt} {
+	for _, at := range []time.Duration{i.sendAt, i.waitAt, i.execAt, i.cancelAt, i.askAt} {
 		if at != 0 && (!i.timer.set() || i.timer.at > at) {
 			return fmt.Errorf("it waits for %v, its timer is set to %v (%v)", at, i.timer.at, i.timer.set())
 		}
@@ -108,9 +116,28 @@ func (e *Engine) checkNodeMemory(n *node) error {
 	if n.online && !n.timer.set() {
 		return fmt.Errorf("online and nobody watches its silence")
 	}
-	held := n.doubtful || n.draining && (e.heldBack() || e.own.set()) || e.flying >= e.cfg.HighWater
-	if n.online && !held && n.flying < e.cfg.Window && len(n.queue) > 0 {
+	if e.mayFly(n) && !n.backlogged(n.queue[0]) {
 		return fmt.Errorf("online with %d queued and %d flying: nothing holds them back", len(n.queue), n.flying)
+	}
+	if e.mayDrain(n) && !e.heldBack() && !e.own.set() {
+		return fmt.Errorf("a backlog of %d that nothing will ever move", n.backlog)
+	}
+	return e.checkDrain(n)
+}
+
+// checkDrain recounts a backlog.
+func (e *Engine) checkDrain(n *node) error {
+	backlog := 0
+	for _, i := range n.queue {
+		if n.draining && i.Seq <= n.drainTo {
+			backlog++
+		}
+	}
+	if n.draining && (backlog != n.backlog || backlog == 0 || !n.online) {
+		return fmt.Errorf("a backlog of %d up to %d (online %v), a recount says %d", n.backlog, n.drainTo, n.online, backlog)
+	}
+	if n.draining != slices.Contains(e.draining, n) || n.blocked != slices.Contains(e.blocked, n) {
+		return fmt.Errorf("draining %v, blocked %v, and the engine's lists disagree", n.draining, n.blocked)
 	}
 	return nil
 }

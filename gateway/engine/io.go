@@ -7,8 +7,8 @@ import (
 )
 
 // Input is anything that can happen to the engine: *Submit, *Cancel, *Uplink,
-// *Compact, *Garbage, *NodeGone, *NarrowbandUp or *Operate. The passing of time is no input: Ready looks
-// at its argument.
+// *Compact, *Garbage, *NodeGone, *NarrowbandUp or *Operate. The passing of time is
+// no input: Ready looks at its argument.
 type Input interface{ input() }
 
 // Submit asks for a task. Reply, if not nil, comes back in Effects.Replies.
@@ -109,6 +109,7 @@ type Records struct {
 	Dropped      []uint64 // numbers of dead letters to forget
 	Audits       []Audit
 	Quiet        *Quiet
+	Lost         *Lost
 }
 
 // Write is an instruction's new content with the timeline entries that explain
@@ -138,7 +139,7 @@ type NodeCursor struct {
 func (r *Records) Empty() bool {
 	return r.Counters == nil && len(r.Tasks) == 0 && len(r.Opened) == 0 && len(r.Closed) == 0 &&
 		len(r.Instructions) == 0 && len(r.Nodes) == 0 && len(r.Cursors) == 0 && len(r.Marks) == 0 &&
-		len(r.DeadLetters) == 0 && len(r.Dropped) == 0 && len(r.Audits) == 0 && r.Quiet == nil
+		len(r.DeadLetters) == 0 && len(r.Dropped) == 0 && len(r.Audits) == 0 && r.Quiet == nil && r.Lost == nil
 }
 
 // Effects may leave the gateway once the records are durable.
@@ -154,7 +155,8 @@ type Effects struct {
 }
 
 // Confirm is the end of a status-unknown window (B3): how long after an attempt
-// was first handed out the first sign of it came, and by which path.
+// was handed out the first sign of it came, and by which path. What was taken back
+// in between is handed out anew: that is another window.
 type Confirm struct {
 	Path   Path
 	Window time.Duration

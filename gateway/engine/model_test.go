@@ -23,6 +23,11 @@ type modelLog struct {
 	marks    map[string]engine.Mark
 	dead     map[uint64]engine.DeadLetter
 	tokens   map[wire.Token]uint64 // every token that was ever allotted
+	queue    map[uint64]bool       // waits for an operator
+	audits   []engine.Audit
+	trail    engine.Trail
+	quiet    engine.Quiet
+	lost     engine.Lost
 }
 
 func newModelLog() *modelLog {
@@ -32,6 +37,7 @@ func newModelLog() *modelLog {
 		insts: map[uint64]engine.Instruction{}, lines: map[uint64][]engine.Entry{},
 		nodes: map[string]engine.Node{}, cursors: map[string]engine.Cursor{},
 		marks: map[string]engine.Mark{}, dead: map[uint64]engine.DeadLetter{}, tokens: map[wire.Token]uint64{},
+		queue: map[uint64]bool{},
 	}
 }
 
@@ -39,7 +45,8 @@ func newModelLog() *modelLog {
 func (l *modelLog) clone() *modelLog {
 	return &modelLog{counters: l.counters, tasks: maps.Clone(l.tasks), ids: maps.Clone(l.ids), open: maps.Clone(l.open),
 		insts: maps.Clone(l.insts), lines: maps.Clone(l.lines), nodes: maps.Clone(l.nodes), cursors: maps.Clone(l.cursors),
-		marks: maps.Clone(l.marks), dead: maps.Clone(l.dead), tokens: maps.Clone(l.tokens)}
+		marks: maps.Clone(l.marks), dead: maps.Clone(l.dead), tokens: maps.Clone(l.tokens),
+		queue: maps.Clone(l.queue), audits: slices.Clip(l.audits), trail: l.trail, quiet: l.quiet, lost: l.lost}
 }
 
 // stored is what comes back from a disk: nothing is shared with the engine, and
@@ -107,6 +114,36 @@ func (l *modelLog) apply(r *engine.Records) error {
 		}
 		l.dead[d.Number] = stored(d)
 	}
+	return l.byHand(r)
+}
+
+// byHand takes in what operators did.
+func (l *modelLog) byHand(r *engine.Records) error {
+	for _, n := range r.Dropped {
+		if _, ok := l.dead[n]; !ok {
+			return fmt.Errorf("dead letter %d is dropped and does not exist", n)
+		}
+		delete(l.dead, n)
+	}
+	for _, a := range r.Audits {
+		a = stored(a)
+		if err := l.trail.Check(a); err != nil {
+			return err
+		}
+		l.audits = append(l.audits, a)
+	}
+	if q := r.Quiet; q != nil {
+		if q.On && (q.Reason == "" || q.Until <= q.Since) {
+			return fmt.Errorf("a quiet period without reason or end: %+v", *q)
+		}
+		l.quiet = stored(*q)
+	}
+	if r.Lost != nil {
+		if r.Lost.To <= r.Lost.From || r.Lost.To > l.counters.NextToken {
+			return fmt.Errorf("lost numbers %+v, the counters are %+v", *r.Lost, l.counters)
+		}
+		l.lost = stored(*r.Lost)
+	}
 	return nil
 }
 
@@ -139,6 +176,17 @@ func (l *modelLog) write(w engine.Write) error {
 	}
 	if err := l.attempt(old, i); err != nil {
 		return err
+	}
+	switch {
+	case w.Queue == engine.QueueEnter && l.queue[i.Seq], w.Queue == engine.QueueLeave && !l.queue[i.Seq]:
+		return fmt.Errorf("it enters or leaves (%d) the operator queue, where it is %v", w.Queue, l.queue[i.Seq])
+	case w.Queue == engine.QueueEnter:
+		l.queue[i.Seq] = true
+	case w.Queue == engine.QueueLeave:
+		delete(l.queue, i.Seq)
+	}
+	if l.queue[i.Seq] != i.Operator || i.Operator && !i.State.Settled() {
+		return fmt.Errorf("%v, for an operator %v, in the operator queue %v", i.State, i.Operator, l.queue[i.Seq])
 	}
 	l.insts[i.Seq] = i
 	l.lines[i.Seq] = append(slices.Clip(l.lines[i.Seq]), stored(w.Entries)...)
@@ -212,6 +260,11 @@ func (l *modelLog) load(first uint64) engine.TaskState {
 
 // recover builds an engine as the ledger does after a restart.
 func (l *modelLog) recover(e *engine.Engine, now engine.Now) {
+	e.RestoreQuiet(now, l.quiet)
+	e.RestoreLost(l.lost)
+	if n := len(l.audits); n > 0 {
+		e.RestoreAudit(l.audits[n-1])
+	}
 	for _, id := range slices.Sorted(maps.Keys(l.nodes)) {
 		e.Restore(l.nodes[id], l.cursors[id])
 	}
@@ -243,6 +296,11 @@ func (l *modelLog) step(e *engine.Engine, now engine.Now, in engine.Input) {
 	if first != 0 {
 		s := l.load(first)
 		e.Adopt(now, s.Task, s.Instructions, l.open[first])
+	}
+	if d, ok := l.dead[w.Dead]; ok {
+		if o, ok := in.(*engine.Operate); ok {
+			o.Found = &d
+		}
 	}
 	e.Step(now, in)
 }

@@ -18,10 +18,16 @@ const (
 	// narrowbandTries is how often one attempt is asked after.
 	narrowbandTries = 3
 
+	// proofHold is how long after the latest bad word a primary path must have been
+	// good for its alarm to be cleared.
+	proofHold = 15 * time.Second
+
 	alarmPathDead = "primary_dead" // subject: node
 )
 
-// NarrowbandUp says whether an agent is connected to the narrowband listener.
+// NarrowbandUp says that a connection to the narrowband listener was made or has
+// ended. Each is told of twice: when an agent connects anew, its old connection may
+// be told to have ended after the new one was told of.
 type NarrowbandUp struct {
 	Short string
 	Up    bool
@@ -30,27 +36,38 @@ type NarrowbandUp struct {
 func (*NarrowbandUp) input() {}
 
 func (e *Engine) narrowbandUp(now Now, in *NarrowbandUp) {
-	n := e.nodes[e.shorts[in.Short]]
-	if in.Up {
-		e.narrow[in.Short] = true
-	} else {
-		delete(e.narrow, in.Short)
+	if !in.Up {
+		if e.narrow[in.Short]--; e.narrow[in.Short] <= 0 {
+			delete(e.narrow, in.Short)
+		}
+		return
 	}
+	e.narrow[in.Short]++
+	n := e.nodes[e.shorts[in.Short]]
 	if n == nil {
 		return
 	}
 	for _, i := range n.opened() {
-		if i.flying && in.Up && i.askAt == 0 {
+		if i.flying && i.askAt == 0 {
 			i.askAt = now.in(askNarrowband)
 			e.arm(now, i)
 		}
 	}
 }
 
+// doubt is what is held against a node's primary path.
+type doubt struct {
+	doubtful bool          // nothing is sent by it
+	times    int           // how often in a row it came to that
+	until    time.Duration // before this no word ends it
+	neverAt  time.Duration // of the latest bad word
+	unproven bool          // nothing that was sent since then is known to have arrived
+}
+
 // expectWord sets when a silent attempt is asked after over narrowband.
 func (e *Engine) expectWord(now Now, i *inst) {
 	i.askAt, i.asks = 0, 0
-	if e.narrow[i.node.Short] && i.node.Short != "" {
+	if e.narrow[i.node.Short] > 0 {
 		i.askAt = now.in(askNarrowband)
 	}
 }
@@ -58,7 +75,7 @@ func (e *Engine) expectWord(now Now, i *inst) {
 // ask sends the question, or postpones it when the node was asked just now.
 func (e *Engine) ask(now Now, i *inst) {
 	n := i.node
-	if !i.flying || i.ReceivedAt != 0 || i.asks >= narrowbandTries || !e.narrow[n.Short] {
+	if !i.flying || i.asks >= narrowbandTries || e.narrow[n.Short] == 0 || i.Seq > wire.MaxCompactSeq {
 		return
 	}
 	if now.Mono < n.askedAt {
@@ -75,25 +92,56 @@ func (e *Engine) ask(now Now, i *inst) {
 // never takes in the answer that an attempt has not arrived although it was sent:
 // the primary path looks alive and carries nothing. It goes back into the queue
 // with its token, and nothing more is sent to the node until it is heard of on
-// the primary path again (B13).
+// the primary path again (B13). That a word comes up does not mean that one goes
+// down: from the second time on the wait grows as it does between resends, and
+// these count as such.
 func (e *Engine) never(now Now, i *inst) {
 	n := i.node
-	if !i.flying || i.ReceivedAt != 0 {
+	if !i.flying {
 		return
 	}
-	e.effects.Confirms = append(e.effects.Confirms, Confirm{PathNarrowband, now.Mono - i.firstAt})
-	n.doubtful = true
+	e.effects.Confirms = append(e.effects.Confirms, Confirm{PathNarrowband, max(0, now.Mono-i.firstAt)})
+	if !n.doubtful {
+		n.doubtful = true
+		if n.times++; n.times > 1 {
+			n.until = now.in(e.confirmWait(n.times - 2))
+		}
+	}
+	n.neverAt, n.unproven = now.in(0), true
 	e.condition(now, alarmPathDead, n.ID, fmt.Sprintf("%s answers over narrowband that it did not get what the primary path was given", n.ID))
-	e.ground(i)
-	e.requeue(now, i, "the node says over narrowband that it has not got it")
+	if i.resends >= e.cfg.MaxResends {
+		e.giveUp(now, i, ReasonUnconfirmed, "the node is connected and says over narrowband, time after time, that it has not got it")
+	} else {
+		e.takeBack(now, i, "the node says over narrowband that it has not got it")
+	}
 	e.arm(now, i)
 }
 
-// believe ends the doubt about a node's primary path.
+// takeBack puts back what was sent in vain, so that it keeps its place before what
+// came after it.
+func (e *Engine) takeBack(now Now, i *inst, why string) {
+	resends := i.resends + 1
+	e.ground(i)
+	e.requeue(now, i, why)
+	i.resends = resends
+}
+
+// proven notes that the primary path has carried something to the node.
+func (n *node) proven() { n.times, n.unproven = 0, false }
+
+// believe looks at a doubt about the primary path when a word has come by it. What
+// was taken back passes as a backlog, so that it waits when resends have to.
 func (e *Engine) believe(now Now, n *node) {
-	if n.doubtful {
+	if n.doubtful && now.Mono >= n.until {
 		n.doubtful = false
+		e.startDrain(n)
 		e.wantPump(n)
 	}
-	e.clear(now, alarmPathDead, n.ID)
+	if n.neverAt == 0 || n.doubtful || now.Mono-n.neverAt < proofHold {
+		return
+	}
+	if !n.unproven || len(n.queue) == 0 && n.flying == 0 {
+		n.doubt = doubt{}
+		e.clear(now, alarmPathDead, n.ID)
+	}
 }

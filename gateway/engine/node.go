@@ -42,10 +42,12 @@ type node struct {
 
 	pumped   bool
 	blocked  bool // stands in Engine.blocked
-	doubtful bool // its primary path seems dead, see narrowband.go
 	draining bool
-	backlog  int    // of what waited when it came back, how many still wait
+	backlog  int    // how many wait of what waited when it came back, or is older
 	drainTo  uint64 // the last of those
+	doubt
+	refusedAt time.Duration // when another board was refused under its name; 0 for never
+	skewed    int           // how many words in a row told a clock that is off
 
 	owed    bool
 	gap     bool
@@ -152,6 +154,7 @@ func (e *Engine) hear(now Now, id string) *node {
 	}
 	n.heard, n.met = now.Mono, true
 	e.believe(now, n)
+	e.forgive(now, n)
 	if !n.online {
 		e.comeback(now, n)
 	}
@@ -175,12 +178,20 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	if slices.Contains(n.ended[:], m.Session) {
 		return
 	}
-	e.clear(now, alarmRefused, id)
+	if n.cursor.Incarnation != m.Incarnation {
+		n.refusedAt = 0 // the one that was refused has been let in
+	}
+	e.forgive(now, n)
 	e.shorts[m.Short] = n.ID
-	if n.session != m.Session {
+	switch {
+	case n.session != m.Session:
 		// The same hello once more may be older than events that came since.
 		e.part(now, n, "connected anew")
 		e.align(now, n, m)
+		n.doubt = doubt{}
+		e.clear(now, alarmPathDead, n.ID)
+	case n.cursor.Incarnation != m.Incarnation:
+		e.align(now, n, m) // it has found out itself that its journal is an old copy
 	}
 	repeated := n.online
 	if n.FirstSeen == 0 {
@@ -191,7 +202,6 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	n.Intents, n.Pins, n.Board, n.Workers, n.LastHello = m.Intents, m.Pins, m.Board, m.Workers, now.Wall
 	e.renew(n)
 	n.session, n.heard, n.met, n.left = m.Session, now.Mono, true, false
-	e.believe(now, n)
 	e.newer(now, n, m)
 	e.skew(now, n, m.Clock, m.ClockSet)
 	w := &wire.Welcome{Session: m.Session, Epoch: e.counters.Epoch, Now: now.Wall,
@@ -259,6 +269,7 @@ func (e *Engine) comeback(now Now, n *node) {
 		switch {
 		case e.unsent(i):
 		case i.ReceivedAt == 0:
+			i.resends = 0
 			e.enqueue(i)
 		default:
 			if i.execAt == 0 {
@@ -334,7 +345,7 @@ func (e *Engine) requeue(now Now, i *inst, why string) {
 	if e.unsent(i) || i.State.Settled() || i.State == StatePending {
 		return
 	}
-	i.ReceivedAt, i.execAt = 0, 0
+	i.ReceivedAt, i.execAt, i.firstAt = 0, 0, 0
 	i.resends, i.queries = 0, 0
 	en := Entry{What: WhatRequeued, Detail: why}
 	if i.State == StateDispatched {

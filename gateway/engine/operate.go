@@ -2,6 +2,8 @@ package engine
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/apollo-11/apollo11/wire"
 )
@@ -49,7 +51,9 @@ type Done struct {
 const MaxQuiet = 7 * 24 * 3600 * 1000
 
 // Quiet is the quiet period: no resend, no retry and no draining of backlogs
-// while an operator works by hand (A8). New tasks are still sent.
+// while an operator works by hand (A8). New tasks are still sent, except to a node
+// whose backlog is held back: there a command must not overtake an older one,
+// unless it is more urgent.
 type Quiet struct {
 	On     bool   `cbor:"1,keyasint"`
 	Since  int64  `cbor:"2,keyasint,omitempty"` // Unix ms
@@ -58,10 +62,15 @@ type Quiet struct {
 	Reason string `cbor:"5,keyasint,omitempty"`
 }
 
-// RestoreQuiet takes in the quiet period from the log.
+// RestoreQuiet takes in the quiet period from the log. What is left of it is told
+// by the wall clock, and is no more than it was to last: the clock may have been
+// set back.
 func (e *Engine) RestoreQuiet(now Now, q Quiet) {
 	e.quiet = q
-	e.endQuiet(now)
+	if q.On {
+		e.quietEnd = now.in(min(until(now, q.Until), time.Duration(max(0, q.Until-q.Since))*time.Millisecond))
+		e.alarmQuiet(now)
+	}
 }
 
 // Quiet is the quiet period as it stands.
@@ -69,6 +78,9 @@ func (e *Engine) Quiet() Quiet { return e.quiet }
 
 // operate carries out an operator's action.
 func (e *Engine) operate(now Now, in *Operate) {
+	fit := *in
+	fit.Actor, fit.Note = wire.FitText(in.Actor), wire.FitText(in.Note)
+	in = &fit
 	switch in.Action {
 	case ActionRetry, ActionResolve:
 		e.operateQueue(now, in)
@@ -149,31 +161,37 @@ func (e *Engine) operateQuiet(now Now, in *Operate) {
 		return
 	}
 	e.setQuiet(now, Quiet{On: true, Since: now.Wall, Until: in.Until, By: in.Actor, Reason: in.Note})
-	e.done(now, in, "", "no resends, retries or draining of backlogs until then; new tasks are still sent")
+	e.done(now, in, "", "no resends, retries or draining of backlogs until then; new tasks are still sent, behind a backlog if their node has one")
 }
 
 func (e *Engine) setQuiet(now Now, q Quiet) {
+	e.clear(now, alarmQuiet, subjectGateway)
 	e.quiet, e.quietNew = q, true
 	if q.On {
-		e.condition(now, alarmQuiet, "gateway", fmt.Sprintf("quiet period by %s: %s", q.By, q.Reason))
+		e.quietEnd = now.in(until(now, q.Until))
+		e.alarmQuiet(now)
 		return
 	}
-	e.clear(now, alarmQuiet, "gateway")
-	e.unpause(now)
+	e.unpause()
+}
+
+func (e *Engine) alarmQuiet(now Now) {
+	e.condition(now, alarmQuiet, subjectGateway, fmt.Sprintf("quiet period by %s: %s", e.quiet.By, e.quiet.Reason))
 }
 
 // endQuiet ends a quiet period whose time has come.
 func (e *Engine) endQuiet(now Now) {
-	if !e.quiet.On || now.Wall < e.quiet.Until {
+	if !e.quiet.On || now.Mono < e.quietEnd {
 		return
 	}
-	e.audit(now, Audit{Actor: "gateway", Action: ActionQuietOff, Note: "its time was over"})
+	e.audit(now, Audit{Actor: subjectGateway, Action: ActionQuietOff, Note: "its time was over"})
 	e.setQuiet(now, Quiet{})
 }
 
 // operateDead forgets a dead letter.
 func (e *Engine) operateDead(now Now, in *Operate) {
-	if in.Found == nil || in.Found.Number != in.Dead {
+	// Found is from before this batch, in which somebody may have dropped it.
+	if in.Found == nil || in.Found.Number != in.Dead || slices.Contains(e.dropped, in.Dead) {
 		e.refuse(in.Reply, RefusedNotFound, fmt.Sprintf("dead letter %d is not known", in.Dead), "see `apollo deadletters list`")
 		return
 	}

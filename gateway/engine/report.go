@@ -220,8 +220,11 @@ func (e *Engine) confirm(now Now, i *inst, r report) bool {
 		i.Retries--
 	}
 	if i.flying && i.ReceivedAt == 0 {
-		e.acks.confirm(now, now.Mono-i.sentAt)
-		e.effects.Confirms = append(e.effects.Confirms, Confirm{r.path, now.Mono - i.firstAt})
+		e.acks.confirm(now, now.Mono-i.sentAt, e.cfg.LatencyLimit)
+		if r.path == PathPrimary {
+			i.node.proven()
+		}
+		e.effects.Confirms = append(e.effects.Confirms, Confirm{r.path, max(0, now.Mono-i.firstAt)})
 	}
 	e.ground(i)
 	e.dequeue(i)

@@ -68,6 +68,7 @@ type harness struct {
 	agent map[string]*agentState
 	out   writer
 	lost  string // how this round ends: "", before, after
+	copy  *modelLog
 }
 
 // agentState is what the commands fill in by themselves.
@@ -181,6 +182,42 @@ func (h *harness) advance(d time.Duration) {
 		h.wake = r.Deadline
 	}
 	h.pass(end - h.now.Mono)
+}
+
+// advanceWith lets time pass while nodes send heartbeats.
+func (h *harness) advanceWith(d time.Duration, nodes []string) {
+	const every = 4 * time.Second
+	for ; len(nodes) > 0 && d >= every; d -= every {
+		h.advance(every)
+		for _, n := range nodes {
+			h.log.step(h.eng, h.now, h.heartbeat(parseCommand(h.t, "heartbeat "+n)))
+		}
+		r := h.eng.Ready(h.now)
+		if r.Records.Empty() && r.Effects.Empty() {
+			h.wake = r.Deadline
+			continue
+		}
+		h.out.line("at %s", seconds(h.start+h.now.Mono))
+		h.finish(&r)
+	}
+	h.advance(d)
+}
+
+func (h *harness) alarms() {
+	standing, recent := h.eng.Alarms()
+	for _, a := range standing {
+		h.out.line("stands since %s: %s %s", h.out.at(a.At), a.Kind, a.Subject)
+	}
+	for _, a := range recent {
+		h.out.line("incident at %s: %s %s", h.out.at(a.At), a.Kind, a.Subject)
+	}
+}
+
+// audit shows the audit trail, whose chain the model log checks.
+func (h *harness) audit() {
+	for _, a := range h.log.audits {
+		h.out.line("%s", h.out.audit(a))
+	}
 }
 
 // pass moves both clocks. The wall clock counts whole milliseconds.

@@ -87,11 +87,30 @@ func (w *writer) records(r *engine.Records) {
 	for _, d := range r.DeadLetters {
 		w.line("dead letter %d %s from %s: %s (%d bytes)", d.Number, d.Kind, d.From, d.Reason, len(d.Raw))
 	}
+	for _, n := range r.Dropped {
+		w.line("dead letter %d is forgotten", n)
+	}
+	for _, a := range r.Audits {
+		w.line("%s", w.audit(a))
+	}
+	if q := r.Quiet; q != nil && q.On {
+		w.line("quiet from %s until %s by %s: %s", w.at(q.Since), w.at(q.Until), q.By, q.Reason)
+	} else if q != nil {
+		w.line("quiet off")
+	}
+	if l := r.Lost; l != nil {
+		w.line("lost: instructions from %d, tokens #%d to #%d", l.Seq, l.From, l.To-1)
+	}
+}
+
+func (w *writer) audit(a engine.Audit) string {
+	return fmt.Sprintf("audit %d %s %s by %s (%s)", a.Number, w.at(a.At), a.Action, a.Actor, a.Path) +
+		opt("on", a.Subject) + opt("note", a.Note)
 }
 
 func (w *writer) write(x *engine.Write) {
 	i := &x.Instruction
-	w.line("%s%s", w.instruction(i), opt("node", i.Node))
+	w.line("%s%s%s", w.instruction(i), opt("node", i.Node), [...]string{"", ", into the queue", ", out of the queue"}[x.Queue])
 	for _, e := range x.Entries {
 		step := e.From.String() + ">" + e.To.String()
 		if e.From == e.To {
@@ -179,6 +198,14 @@ func (w *writer) effects(f *engine.Effects) {
 		}
 		w.line("-> alarm %s %s %s %s", verb, a.Kind, a.Subject, a.Text)
 	}
+	for _, c := range f.Compacts {
+		w.line("-> narrowband %s %s", c.Short, frame(c.Frame))
+	}
+	for _, c := range f.Confirms {
+		if c.Window != 0 { // in most scripts the answer comes at once
+			w.line("-> known by %s after %v", c.Path, c.Window.Round(time.Millisecond))
+		}
+	}
 }
 
 func node(n engine.NodeState) string {
@@ -211,7 +238,20 @@ func reply(r engine.Reply) string {
 		c := r.Cancelled
 		return fmt.Sprintf("%v cancel %s: done %d, asked %d, final %d", r.To, c.TaskID, c.Done, c.Asked, c.Final)
 	}
+	if r.Done != nil {
+		return fmt.Sprintf("%v done %s%s: %s", r.To, r.Done.Action, opt("on", r.Done.Subject), r.Done.Text)
+	}
 	return fmt.Sprintf("%v refused (%d): %v", r.To, r.Refused.Kind, r.Refused)
+}
+
+func frame(f engine.CompactFrame) string {
+	switch f := f.(type) {
+	case wire.CompactQuery:
+		return fmt.Sprintf("query %d a%d", f.Seq, f.Attempt)
+	case wire.CompactCancel:
+		return fmt.Sprintf("cancel %d a%d", f.Seq, f.Attempt)
+	}
+	return fmt.Sprintf("%T", f)
 }
 
 func (w *writer) message(m wire.Message) string {

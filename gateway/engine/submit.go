@@ -167,7 +167,7 @@ func (e *Engine) create(now Now, in *Submit, id string, sum [16]byte, nodes []st
 			Seq: first + uint64(k), Task: id, Node: name, Created: now.Wall, Intent: s.Intent, Args: s.Args,
 			NotAfter: notAfter, TimeoutMs: s.TimeoutMs, Priority: s.Priority, Trace: trace, Retry: retry})
 		e.move(now, i, StatePending, Entry{What: WhatSubmitted, Actor: in.Source.Actor, Path: in.Path})
-		warnings = i.node.warn(warnings, s.Intent)
+		warnings = i.node.warn(warnings, s.Intent, e.heldBack())
 		e.enqueue(i)
 		e.arm(now, i)
 	}
@@ -184,7 +184,7 @@ func (e *Engine) create(now Now, in *Submit, id string, sum [16]byte, nodes []st
 }
 
 // warn adds what the submitter should know about a node.
-func (n *node) warn(list []string, intent string) []string {
+func (n *node) warn(list []string, intent string, held bool) []string {
 	const most = 5
 	switch {
 	case len(list) >= most:
@@ -192,6 +192,8 @@ func (n *node) warn(list []string, intent string) []string {
 		list = append(list, fmt.Sprintf("node %s has never connected; the instruction waits for it", n.ID))
 	case !n.online:
 		list = append(list, fmt.Sprintf("node %s is offline; the instruction waits for it", n.ID))
+	case held && n.draining:
+		list = append(list, fmt.Sprintf("the backlog of node %s is held back; the instruction waits behind it unless it is more urgent", n.ID))
 	case len(n.Intents) > 0 && !slices.Contains(n.Intents, intent):
 		list = append(list, fmt.Sprintf("node %s does not offer %s (it offers %s)", n.ID, intent, strings.Join(n.Intents, ", ")))
 	}

@@ -18,6 +18,7 @@
 //	q seq(8)              the instruction waits for an operator
 //	a number(8)           audit entry
 //	Q                     quiet period
+//	L                     numbers that this log, an older copy, has lost
 //
 // Values are CBOR maps and arrays with integer keys (wire.EncodeRecord). A field
 // is added under a new key and never reused.

@@ -22,6 +22,7 @@ const (
 	tabQueue       = 'q'
 	tabAudit       = 'a'
 	tabQuiet       = 'Q'
+	tabLost        = 'L'
 )
 
 func numKey(dst []byte, tab byte, n uint64) []byte {

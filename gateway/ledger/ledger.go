@@ -103,7 +103,12 @@ func (l *Ledger) byHand(b Batch, r *engine.Records) error {
 		}
 	}
 	if r.Quiet != nil {
-		return l.set(b, append(l.key[:0], tabQuiet), r.Quiet)
+		if err := l.set(b, append(l.key[:0], tabQuiet), r.Quiet); err != nil {
+			return err
+		}
+	}
+	if r.Lost != nil {
+		return l.set(b, append(l.key[:0], tabLost), r.Lost)
 	}
 	return nil
 }

@@ -151,14 +151,30 @@ func (r *Reader) Queue(ctx context.Context, after uint64, limit int) (list []eng
 	return list, next, r.l.store.Barrier(ctx)
 }
 
+// auditEntry decodes an entry of the audit trail, which stands under its number.
+func auditEntry(k, v []byte) (engine.Audit, error) {
+	var a engine.Audit
+	no, err := number(k)
+	if err != nil {
+		return a, fmt.Errorf("audit trail: %w", err)
+	}
+	if err := wire.DecodeRecord(v, &a); err != nil {
+		return a, fmt.Errorf("record %x, audit entry %d, cannot be read: %w", k, no, err)
+	}
+	if a.Number != no {
+		return a, fmt.Errorf("record %x holds audit entry %d in the place of %d: the log was changed", k, a.Number, no)
+	}
+	return a, nil
+}
+
 // Audit returns audit entries with numbers above after, oldest first.
 func (r *Reader) Audit(ctx context.Context, after uint64, limit int) ([]engine.Audit, error) {
 	limit = min(max(limit, 1), MaxPage)
 	var list []engine.Audit
-	err := r.l.store.Scan(numKey(nil, tabAudit, after+1), storage.PrefixEnd([]byte{tabAudit}), false, func(_, v []byte) (bool, error) {
-		var a engine.Audit
-		if err := wire.DecodeRecord(v, &a); err != nil {
-			return false, fmt.Errorf("audit entry cannot be read: %w", err)
+	err := r.l.store.Scan(numKey(nil, tabAudit, after+1), storage.PrefixEnd([]byte{tabAudit}), false, func(k, v []byte) (bool, error) {
+		a, err := auditEntry(k, v)
+		if err != nil {
+			return false, err
 		}
 		list = append(list, a)
 		return len(list) < limit, nil

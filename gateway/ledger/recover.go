@@ -41,21 +41,26 @@ func (l *Ledger) Recover(now engine.Now, cfg engine.Config, rnd *rand.Rand) (*en
 	return e, nil
 }
 
-// byOperators restores the quiet period and the end of the audit trail.
+// byOperators restores the quiet period, what an older copy of the log has lost,
+// and the end of the audit trail.
 func (l *Ledger) byOperators(now engine.Now, e *engine.Engine) error {
 	var q engine.Quiet
-	ok, err := l.get([]byte{tabQuiet}, &q)
-	if err != nil {
+	if ok, err := l.get([]byte{tabQuiet}, &q); err != nil {
 		return err
-	}
-	if ok {
+	} else if ok {
 		e.RestoreQuiet(now, q)
 	}
+	var lost engine.Lost
+	if ok, err := l.get([]byte{tabLost}, &lost); err != nil {
+		return err
+	} else if ok {
+		e.RestoreLost(lost)
+	}
 	lo := []byte{tabAudit}
-	return l.store.Scan(lo, storage.PrefixEnd(lo), true, func(_, v []byte) (bool, error) {
-		var a engine.Audit
-		if err := wire.DecodeRecord(v, &a); err != nil {
-			return false, fmt.Errorf("audit entry cannot be read: %w", err)
+	return l.store.Scan(lo, storage.PrefixEnd(lo), true, func(k, v []byte) (bool, error) {
+		a, err := auditEntry(k, v)
+		if err != nil {
+			return false, err
 		}
 		e.RestoreAudit(a)
 		return false, nil
