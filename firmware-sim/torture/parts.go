@@ -34,6 +34,10 @@ func torture(ctx context.Context, o options, dir string) *report {
 		if !o.only[name] {
 			continue
 		}
+		if ctx.Err() != nil {
+			w.failed(name, fmt.Errorf("not begun, the time or the patience is over: %w", context.Cause(ctx)))
+			continue
+		}
 		own := filepath.Join(dir, name)
 		err := os.Mkdir(own, 0o700)
 		if err == nil {
