@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 BUILD   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test lint bench build agents deps fuzz clean
+.PHONY: help demo run test lint bench torture build agents deps fuzz clean
 
 help: ## list the targets
 	@echo "Apollo-11: targets"
@@ -30,6 +30,9 @@ lint: ## gofmt, go vet, staticcheck
 bench: ## measures as ratios, side by side in one run (see docs/performance.md)
 	$(GO) run ./firmware-sim/bench
 
+torture: ## real processes killed, cut off and made deaf; what became of every command
+	$(GO) run ./firmware-sim/torture
+
 build: ## bin/apollo-gateway, bin/apollo-agent, bin/apollo for this machine
 	@mkdir -p bin
 	$(BUILD) -o bin/ ./gateway/cmd/apollo-gateway ./gateway/cmd/apollo ./fieldagent/cmd/apollo-agent
@@ -37,8 +40,9 @@ build: ## bin/apollo-gateway, bin/apollo-agent, bin/apollo for this machine
 agents: ## dist/: static agents for ARMv6, ARMv7, ARM64; gateways for ARM64, AMD64
 	@VERSION='$(VERSION)' sh deploy/cross.sh
 
-deps: ## what the tests use beside Go: mosquitto-clients, qemu-user-static
+deps: ## what the tests use beside Go: mosquitto-clients, qemu-user-static, iproute2, nftables
 	@sh deploy/deps.sh
+	@sh firmware-sim/torture/deps.sh
 
 fuzz: ## every fuzz target for FUZZTIME (default 30s) each
 	@FUZZTIME=$${FUZZTIME:-30s} sh deploy/fuzz.sh

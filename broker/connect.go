@@ -23,6 +23,9 @@ const (
 	maxEngineKeepalive = 43690
 	// maxWill bounds an agent's will, in bytes.
 	maxWill = 4 << 10
+	// bridgeState is where a Mosquitto bridge keeps its state, unless its
+	// configuration says "notifications false".
+	bridgeState = "$SYS/broker/connection/"
 	// foreverSession makes Mochi keep a session until we end it.
 	foreverSession = ^uint32(0)
 )
@@ -90,6 +93,23 @@ func refuse(code packets.Code, format string, args ...any) *refusal {
 }
 
 var errGone = errors.New("peer is gone")
+
+// speaks refuses a CONNECT in a protocol version that does not exist here, with
+// the code at which a client tries another one. Mochi answers in the form of MQTT
+// 5, at which a bridge of Mosquitto goes on asking for its private version, which
+// is the usual one with the top bit set, for ever.
+func (b *Broker) speaks(c *conn, pk packets.Packet) error {
+	if v := pk.ProtocolVersion; v >= 3 && v <= 5 {
+		return nil
+	}
+	no := refuse(packets.ErrUnsupportedProtocolVersion, "protocol version %#x: the gateway speaks MQTT 3.1, 3.1.1 and 5", pk.ProtocolVersion)
+	b.stats.connRefused.Add(1)
+	b.audit.warn("connect refused", "client", short(pk.Connect.ClientIdentifier), "remote", c.RemoteAddr().String(),
+		"listener", c.listener, "reason", no.text)
+	c.blame(Refused)
+	_, _ = c.Write(connack(4, no)) // a peer that is gone needs no answer
+	return packets.ErrRejectPacket
+}
 
 // admit decides about a CONNECT and makes the client known. A refusal has been
 // answered when it returns.
@@ -256,12 +276,14 @@ func (b *Broker) keepalive(cl *mqtt.Client, role Role, pk packets.Packet) error 
 	return nil
 }
 
-// takeWill accepts an agent's will on its own event topic and nothing else. It
-// is delivered at once when the connection is lost; a delay that an MQTT 5
+// takeWill accepts an agent's will on its own event topic. The will that a bridge
+// leaves about itself is let pass and forgotten: no client may read that topic, and
+// a plant's broker as it comes must be able to connect. Every other will is
+// refused. An agent's is delivered at once when the connection is lost; a delay that an MQTT 5
 // client asks for is not kept, because a lost node must be known at once.
 func (p *peer) takeWill(w *will) error {
 	switch {
-	case w == nil:
+	case w == nil, p.rights.role == Operator && strings.HasPrefix(w.topic, bridgeState):
 		return nil
 	case p.rights.role != Agent:
 		return refuse(packets.ErrNotAuthorized, "a will on %q: only agents may leave one, and a command can not be a will", short(w.topic))

@@ -55,6 +55,9 @@ func (h *hook) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet,
 	c.packets++
 	p := c.peer
 	if pk.FixedHeader.Type == packets.Connect && p == nil {
+		if err := h.b.speaks(c, pk); err != nil {
+			return pk, err
+		}
 		return normalise(c, pk, h.b.limits.SessionExpiry), nil
 	}
 	if p == nil {

@@ -59,9 +59,7 @@ func New(cfg Config, version string, log *slog.Logger) (*Agent, error) {
 // it started has ended, or an error if it could not start or must not go on.
 func (a *Agent) Run(ctx context.Context) (err error) {
 	// The journal comes first: its lock keeps a second agent from the pins.
-	j, records, err := journal.Open(journal.OS(), a.cfg.Data, journal.Options{
-		OnTorn: func(t journal.Torn) { a.log.Warn("journal repaired", "detail", t.String()) },
-	})
+	j, records, err := a.openJournal(journal.OS())
 	if err != nil {
 		return err
 	}

@@ -84,13 +84,18 @@ func (l *loop) run(ctx context.Context, first executor.Output) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	out := first
-	performer := round.New(l.core, l.journal, worker{l, base}, l.rewriteAt)
+	performer := round.New(l.core, l.journal, worker{l, base}, l.now, l.rewriteAt)
 	for {
-		if err := performer.Perform(out); err != nil {
+		late, err := performer.Perform(out)
+		if err != nil {
 			return err
 		}
 		if out.Stopped {
 			return nil
+		}
+		if len(late) > 0 {
+			out = l.batch(executor.Unstarted{Tokens: late})
+			continue
 		}
 		timer.Reset(l.until(out.Deadline))
 		var in executor.Input

@@ -75,6 +75,12 @@ type Delivery struct {
 	DefaultTimeout time.Duration `yaml:"default_timeout"`
 	Heartbeat      time.Duration `yaml:"heartbeat"`
 	OfflineAfter   time.Duration `yaml:"offline_after"`
+	LowWater       int           `yaml:"low_water"`
+	HighWater      int           `yaml:"high_water"`
+	LatencyLimit   time.Duration `yaml:"latency_limit"`
+	DrainRate      int           `yaml:"drain_rate"`
+	DrainBurst     int           `yaml:"drain_burst"`
+	ClockSkew      time.Duration `yaml:"clock_skew"`
 }
 
 // LoadConfig reads a configuration file into c, over what c holds. Unknown keys
@@ -135,7 +141,9 @@ func (c Config) Validate() error {
 func (c Config) engine() engine.Config {
 	return engine.Config{Site: c.Site, Capacity: c.Capacity, Window: c.Delivery.Window,
 		ConfirmTimeout: c.Delivery.ConfirmTimeout, ConfirmMax: c.Delivery.ConfirmMax, MaxResends: c.Delivery.MaxResends,
-		DefaultTimeout: c.Delivery.DefaultTimeout, Heartbeat: c.Delivery.Heartbeat, OfflineAfter: c.Delivery.OfflineAfter}
+		DefaultTimeout: c.Delivery.DefaultTimeout, Heartbeat: c.Delivery.Heartbeat, OfflineAfter: c.Delivery.OfflineAfter,
+		LowWater: c.Delivery.LowWater, HighWater: c.Delivery.HighWater, LatencyLimit: c.Delivery.LatencyLimit,
+		DrainRate: c.Delivery.DrainRate, DrainBurst: c.Delivery.DrainBurst, ClockSkew: c.Delivery.ClockSkew}
 }
 
 // broker makes the broker's configuration; it reads the users file.

@@ -49,9 +49,10 @@ type attempt struct {
 	arrivedMono time.Duration
 	startedMono time.Duration
 	timeout     time.Duration
-	startTold   bool // by an event of its own
-	aborted     bool // the work was asked to stop
-	byStop      bool // because the agent stops
+	notAfter    int64 // of its instruction, Unix ms; 0 for no limit
+	startTold   bool  // by an event of its own
+	aborted     bool  // the work was asked to stop
+	byStop      bool  // because the agent stops
 	percent     uint8
 	percentTold uint8
 	progressAt  time.Duration // when its progress was last told

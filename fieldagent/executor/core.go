@@ -134,6 +134,8 @@ func (c *Core) Step(now Now, in Input) Output {
 		c.receivedCompact(in.Frame)
 	case Finished:
 		c.finished(in)
+	case Unstarted:
+		c.unstarted(in)
 	case Progressed:
 		c.progressed(in)
 	case Tick:

@@ -38,7 +38,8 @@
 //     all the same: an off level asks a running pulse on its pin to stop at once,
 //     and takes its turn when that has ended (see Verdict).
 //   - Nothing starts after its not_after (A9). It is looked at when the
-//     instruction arrives, while it waits and again when it is about to start. An
+//     instruction arrives, while it waits, when it is about to start and once more
+//     when that is in the journal, which may take long on a slow card. An
 //     instruction with a limit does not start while the time is not known.
 //   - Events are numbered from 1 without gaps, are in the journal before they are
 //     sent, and are kept until the gateway's cumulative EventAck covers them (B7).

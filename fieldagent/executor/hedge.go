@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/apollo-11/apollo11/wire"
@@ -48,15 +49,35 @@ func (c *Core) sendHedges() {
 			continue
 		}
 		kept = append(kept, a)
-		if !c.narrowband || c.now.Mono < a.hedge.at || !c.mayCompact() {
-			continue
+	}
+	clear(c.hedged[len(kept):])
+	c.hedged = kept
+	for c.narrowband && c.mayCompact() {
+		a := c.nextHedge()
+		if a == nil {
+			return
 		}
 		c.compact(a.seq, a.attempt, a.progress())
 		a.hedge.at = c.now.Mono + a.hedge.again
 		a.hedge.again = min(a.hedge.again*resendNum/resendDen, HedgeMost)
 	}
-	clear(c.hedged[len(kept):])
-	c.hedged = kept
+}
+
+// nextHedge returns what is to be told next, nil if nothing is due: what has been
+// told least often, and of that the one that is due longest. Nobody acknowledges
+// anything on this path: were it the oldest first, the repetitions of a long row
+// would take all frames and its end would never be told.
+func (c *Core) nextHedge() *attempt {
+	var best *attempt
+	for _, a := range c.hedged {
+		if c.now.Mono < a.hedge.at {
+			continue
+		}
+		if best == nil || cmp.Or(cmp.Compare(a.hedge.again, best.hedge.again), cmp.Compare(a.hedge.at, best.hedge.at)) < 0 {
+			best = a
+		}
+	}
+	return best
 }
 
 func (c *Core) mayCompact() bool {

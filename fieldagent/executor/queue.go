@@ -168,7 +168,7 @@ func (c *Core) start(a *attempt) {
 	c.leaveQueue(a)
 	a.state, a.startedMono, a.startedAt = running, c.now.Mono, max(c.clock.stamp(c.now), a.receivedAt)
 	in := a.work
-	a.work = nil
+	a.work, a.notAfter = nil, in.NotAfter
 	c.running = append(c.running, a)
 	c.record(a.record(kindStarted))
 	c.out.Start = append(c.out.Start, Work{
@@ -176,6 +176,31 @@ func (c *Core) start(a *attempt) {
 		Intent: a.intent, Args: in.Args, Timeout: a.timeout,
 	})
 	c.noteOf(LevelDebug, a, "started", "")
+}
+
+// TooLate reports whether work whose start is recorded must not begin any more: a
+// slow disk may have taken longer over the record than the instruction was good
+// for. Whoever carries out an Output asks it for each of Output.Start, when the
+// records are durable (A9).
+func (c *Core) TooLate(now Now, t wire.Token) bool {
+	a := c.table.known[t]
+	if a == nil || a.state != running || a.notAfter == 0 {
+		return false
+	}
+	ms, ok := c.clock.latest(now)
+	return !ok || ms > a.notAfter
+}
+
+// unstarted ends what was recorded as started and then came too late.
+func (c *Core) unstarted(in Unstarted) {
+	for _, t := range in.Tokens {
+		a := c.table.known[t]
+		if a == nil || a.state != running {
+			continue
+		}
+		a.startedAt = 0 // it was not
+		c.end(a, Result{Code: wire.CodeExpired, Detail: "not_after passed while its start was written down; it was not begun"})
+	}
 }
 
 // tellSlowWork gives an event of its own to what takes longer than ShortWork:

@@ -40,6 +40,9 @@ type (
 		Token  wire.Token
 		Result Result
 	}
+	// Unstarted says that works of Output.Start were not begun, because TooLate
+	// said so. It is the first input after that Output.
+	Unstarted struct{ Tokens []wire.Token }
 	// Progressed says how far work has come, 0 to 100.
 	Progressed struct {
 		Token   wire.Token
@@ -58,6 +61,7 @@ func (NarrowbandDown) input()  {}
 func (Received) input()        {}
 func (ReceivedCompact) input() {}
 func (Finished) input()        {}
+func (Unstarted) input()       {}
 func (Progressed) input()      {}
 func (Tick) input()            {}
 func (Stop) input()            {}
@@ -87,7 +91,8 @@ type Work struct {
 type Output struct {
 	// Records are appended to the journal and synced before anything below.
 	Records [][]byte
-	// Start is work to begin. Each gives one Finished.
+	// Start is work to begin, unless it is TooLate for it by now: then it goes into
+	// the next Unstarted. Anything else gives one Finished.
 	Start []Work
 	// Abort is running work to stop. It still gives its Finished.
 	Abort []wire.Token

@@ -188,6 +188,46 @@ func TestG8_QuarantineKeepsWhatIsReadable(t *testing.T) {
 	}
 }
 
+// G6: the agent begins anew with an empty journal, at once or not at all: after a
+// power cut at any step the file is the damaged one, which is refused, or empty;
+// never one that has lost records and does not show it.
+func TestG6_SetAsideLeavesAnEmptyJournal(t *testing.T) {
+	for cut := 0; ; cut++ {
+		d, content := twoFrames(t)
+		content[30] ^= 1
+		d.Spoil(path, content)
+		ops := 0
+		d.Inject(func(journaltest.Op) *journaltest.Fault {
+			if ops++; ops > cut {
+				return &journaltest.Fault{Err: errors.New("power cut")}
+			}
+			return nil
+		})
+		q, err := journal.SetAside(d, dir, journal.Options{})
+		d.Inject(nil)
+		d.PowerCut(nil)
+		if err == nil {
+			if kept, _ := d.Content(q.File); string(kept) != string(content) || q.Records != 1 || q.Lost != second-24 {
+				t.Errorf("set aside %+v", q)
+			}
+			_, got := open(t, d, dir)
+			wantRecords(t, got, nil)
+			if cut < 5 {
+				t.Errorf("only %d operations were counted", cut)
+			}
+			return
+		}
+		j, got, err := journal.Open(d, dir, journal.Options{})
+		switch {
+		case errors.Is(err, journal.ErrDamaged):
+		case err != nil || len(got) != 0:
+			t.Fatalf("cut after operation %d: records %q, %v", cut, got, err)
+		default:
+			must(t, j.Close())
+		}
+	}
+}
+
 func FuzzOpen(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("A11JRNL\n"))

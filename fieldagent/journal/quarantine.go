@@ -25,7 +25,18 @@ type Quarantined struct {
 // alone and the result is zero.
 //
 // A crash in the middle leaves the damaged journal in place.
-func Quarantine(fsys FS, dir string, o Options) (q Quarantined, err error) {
+func Quarantine(fsys FS, dir string, o Options) (Quarantined, error) {
+	return quarantine(fsys, dir, o, true)
+}
+
+// SetAside is Quarantine with an empty journal in place of the damaged one. The
+// agent that opens it has forgotten everything and must say so; Records counts
+// what could be read in the copy.
+func SetAside(fsys FS, dir string, o Options) (Quarantined, error) {
+	return quarantine(fsys, dir, o, false)
+}
+
+func quarantine(fsys FS, dir string, o Options, keep bool) (q Quarantined, err error) {
 	o, err = o.withDefaults()
 	if err != nil {
 		return q, err
@@ -47,10 +58,13 @@ func Quarantine(fsys FS, dir string, o Options) (q Quarantined, err error) {
 	if q.File, err = j.copyAside(data); err != nil {
 		return q, explain("keep a copy of the damaged journal "+j.path, err)
 	}
+	q.Records, q.Lost = len(records), lost
+	if !keep {
+		records = nil
+	}
 	if _, err := j.install(records); err != nil {
 		return q, explain("replace the damaged journal "+j.path, err)
 	}
-	q.Records, q.Lost = len(records), lost
 	return q, nil
 }
 

@@ -57,6 +57,17 @@ func (b *broker) cut() {
 	b.conns = nil
 }
 
+// say sends a message on the connection that is up.
+func (b *broker) say(payload []byte) {
+	b.mu.Lock()
+	c := b.conns[len(b.conns)-1]
+	topic := b.subs[len(b.subs)-1]
+	b.mu.Unlock()
+	m := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
+	m.TopicName, m.Payload = topic, payload
+	_ = m.Write(c) // a connection that is gone takes nothing
+}
+
 func (b *broker) serve(c net.Conn) {
 	defer func() { _ = c.Close() }()
 	for {

@@ -305,3 +305,27 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 }
+
+// F1: a quarter of an hour in which nobody says anything: pings keep the
+// connection, and the first message each way gets through.
+func TestF1_SilentConnectionIsKept(t *testing.T) {
+	b := &broker{}
+	run(t, b, func(p *peer) {
+		after(15 * time.Minute)
+		// A ping at the latest every keepalive of 20 s.
+		if p.ups() != 1 || p.downs != 0 || b.pings < 44 {
+			t.Errorf("connections %v, %d lost, %d pings", p.sessions, p.downs, b.pings)
+		}
+		b.say([]byte("first"))
+		after(0)
+		if len(p.got) != 1 || p.got[0] != "first" {
+			t.Errorf("received %q", p.got)
+		}
+		if !p.Send([]byte("result")) {
+			t.Error("not taken")
+		}
+	})
+	if strings.Join(b.published, "") != "result" || len(b.connects) != 1 {
+		t.Errorf("published %q on %d connections", b.published, len(b.connects))
+	}
+}

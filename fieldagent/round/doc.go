@@ -4,7 +4,8 @@
 // runs here.
 //
 //	out := round.Collect(core, now, first, next)
-//	err := performer.Perform(out)
+//	late, err := performer.Perform(out)
+//	if len(late) > 0 { the next input is executor.Unstarted{late} }
 //
 // The order is the promise: what the core wrote down is durable before anything
 // starts, stops or is told. After an error nothing more may be performed: the

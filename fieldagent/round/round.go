@@ -82,34 +82,40 @@ type Performer struct {
 	core      *executor.Core
 	journal   Recorder
 	hands     Hands
+	now       func() executor.Now
 	least     int64 // no smaller journal is rewritten
 	rewriteAt int64
 }
 
 // New returns a performer for a core and its journal, which is rewritten when it
 // is larger than rewriteAt bytes and four times what it needs; 0 means 4 MiB.
-func New(core *executor.Core, j Recorder, h Hands, rewriteAt int64) *Performer {
+func New(core *executor.Core, j Recorder, h Hands, now func() executor.Now, rewriteAt int64) *Performer {
 	if rewriteAt == 0 {
 		rewriteAt = rewriteBytes
 	}
-	return &Performer{core: core, journal: j, hands: h, least: rewriteAt, rewriteAt: rewriteAt}
+	return &Performer{core: core, journal: j, hands: h, now: now, least: rewriteAt, rewriteAt: rewriteAt}
 }
 
 // Perform does what the core decided, in the order that the core's package
-// documents: nothing happens before the records are durable.
-func (p *Performer) Perform(out executor.Output) error {
+// documents: nothing happens before the records are durable. late are the works
+// that it did not begin; if there are any, they are the core's next input.
+func (p *Performer) Perform(out executor.Output) (late []wire.Token, err error) {
 	if err := p.keep(out.Records); err != nil {
-		return fmt.Errorf("the agent stops, because it can't write down what it does: %w", err)
+		return nil, fmt.Errorf("the agent stops, because it can't write down what it does: %w", err)
 	}
-	p.act(out)
+	late = p.act(out)
 	if out.Fatal != "" {
-		return errors.New(out.Fatal)
+		return late, errors.New(out.Fatal)
 	}
-	return nil
+	return late, nil
 }
 
-func (p *Performer) act(out executor.Output) {
+func (p *Performer) act(out executor.Output) (late []wire.Token) {
 	for _, w := range out.Start {
+		if p.core.TooLate(p.now(), w.Token) {
+			late = append(late, w.Token)
+			continue
+		}
 		p.hands.Start(w)
 	}
 	for _, t := range out.Abort {
@@ -124,6 +130,7 @@ func (p *Performer) act(out executor.Output) {
 	for _, n := range out.Notes {
 		p.hands.Note(n)
 	}
+	return late
 }
 
 // keep makes records durable. The core's state contains them already, so a

@@ -64,7 +64,7 @@ func TestA19_OrderIsKept(t *testing.T) {
 // everything.
 func TestD1_SameTaskTwiceIsOneExecution(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newSite(t, "--config", fast(t)) // a new memory is believed when the old one has been silent
 	agent := s.agent("pump-1")
 	s.online("pump-1")
 	again := func() {
@@ -148,7 +148,7 @@ func TestD1_RetransmittedPublishIsOneTask(t *testing.T) {
 // works. The gateway cannot know what happened, and does not try.
 func TestD1_ReinstalledAgentDoesNotRepeatAPulse(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newSite(t, "--config", fast(t)) // a new memory is believed when the old one has been silent
 	agent := s.agent("pump-1")
 	s.online("pump-1")
 	s.publish(taskJSON("pulse", "gpio.pulse", "pump-1", `{"pin":"GPIO17","width":"50s"}`, ""))

@@ -38,7 +38,7 @@ type agent struct {
 	core      *executor.Core
 	journal   *journal.Journal
 	performer *round.Performer
-	inputs    []executor.Input
+	inputs    []waiting
 	planned   bool
 	busy      bool            // a round waits for its sync
 	out       executor.Output // of that round
@@ -126,11 +126,11 @@ func (a *agent) boot() {
 		a.w.fail("recovery", "%s cannot make sense of its journal: %v", a.id, err)
 		return
 	}
-	a.core, a.performer = core, round.New(core, j, a, rewriteAt)
+	a.core, a.performer = core, round.New(core, j, a, a.now, rewriteAt)
 	a.w.log(a.id, "starts with %d records, clock off by %v, unset %v, synced %v", len(records), a.clock.err, a.clock.unset, a.clock.synced)
 	a.perform(out)
 	a.link.reach()
-	a.narrow.tell()
+	a.narrow.reach()
 }
 
 // later does something if the same process still runs.
@@ -143,8 +143,18 @@ func (a *agent) later(d time.Duration, do func()) {
 	})
 }
 
-// input gives something to the loop if there is room.
-func (a *agent) input(in executor.Input) {
+// waiting is an input that the loop has not taken yet.
+type waiting struct {
+	executor.Input
+	message wire.Message  // of the gateway, nil for other inputs
+	clock   time.Duration // error of the gateway's clock when it was written
+}
+
+// input gives something to the loop.
+func (a *agent) input(in executor.Input) { a.take(waiting{Input: in}) }
+
+// take gives something to the loop if there is room.
+func (a *agent) take(in waiting) {
 	if a.life == nil || len(a.inputs) >= agentQueue {
 		return
 	}
@@ -173,7 +183,10 @@ func (a *agent) round() {
 		}
 		in := a.inputs[0]
 		a.inputs = a.inputs[1:]
-		return in, true
+		if in.message != nil {
+			a.w.check.told(a, in.message, in.clock)
+		}
+		return in.Input, true
 	}
 	in, ok := next()
 	if !ok {
@@ -201,7 +214,8 @@ func (a *agent) perform(out executor.Output) {
 
 func (a *agent) carry(out executor.Output) {
 	a.w.mix("perform", uint64(a.index), uint64(len(out.Records)), uint64(len(out.Start)), uint64(len(out.Primary)))
-	if err := a.performer.Perform(out); err != nil {
+	late, err := a.performer.Perform(out)
+	if err != nil {
 		if a.life == nil {
 			return
 		}
@@ -215,6 +229,9 @@ func (a *agent) carry(out executor.Output) {
 	if out.Stopped {
 		a.end("has stopped", false)
 		return
+	}
+	if len(late) > 0 {
+		a.inputs = append([]waiting{{Input: executor.Unstarted{Tokens: late}}}, a.inputs...)
 	}
 	if len(a.inputs) > 0 {
 		a.plan(0)
@@ -255,6 +272,7 @@ func (a *agent) end(why string, power bool) {
 		a.disk.Kill()
 	}
 	a.link.gone(power)
+	a.narrow.lost()
 	a.w.after(between(a.rnd, 100, 6_000), a.boot)
 }
 
@@ -267,7 +285,7 @@ func (a *agent) halfWritten() {
 		}
 		return &journaltest.Fault{Err: errDisk, Written: a.rnd.IntN(op.Bytes + 1)}
 	})
-	if err := a.performer.Perform(a.out); err == nil {
+	if _, err := a.performer.Perform(a.out); err == nil {
 		a.w.fail("journal", "%s takes a write for durable whose sync failed", a.id)
 	}
 }
@@ -304,7 +322,7 @@ func (a *agent) heal() {
 	a.failNext, a.fullUntil, a.slowUntil = false, 0, 0
 	a.clock.unset, a.clock.err, a.clock.synced = false, 0, true
 	a.link.heal()
-	a.narrow.set(false)
+	a.narrow.heal()
 }
 
 func (a *agent) unsettled() string {

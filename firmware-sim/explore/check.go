@@ -29,6 +29,8 @@ type checker struct {
 	acked map[int]string
 	asked map[string]bool // tasks, and instructions as "#seq", somebody wants cancelled
 
+	byHand map[uint64]hand // instructions that an operator has dealt with
+
 	book book // what the gateway has written
 
 	// What happened at the agents.
@@ -43,7 +45,7 @@ type checker struct {
 }
 
 func newChecker(w *world) *checker {
-	return &checker{w: w, acked: map[int]string{}, asked: map[string]bool{}, book: newBook(),
+	return &checker{w: w, acked: map[int]string{}, asked: map[string]bool{}, byHand: map[uint64]hand{}, book: newBook(),
 		runs: map[wire.Token]*run{}, bySeq: map[uint64][]*run{}, reported: map[wire.Token]wire.Code{},
 		events: map[eventKey]eventFact{}, heard: map[nodeLife]*arrivals{}, lifeOf: map[*engine.Uplink]uint64{},
 		clocks: map[*agent]*knowledge{}, wipes: map[string]bool{}}
@@ -89,6 +91,38 @@ func (c *checker) acknowledged(p *submission) {
 		c.fail("one-task", "%v is acknowledged as %s and as %s", p, have, p.taskID)
 	}
 	c.acked[p.number] = p.taskID
+}
+
+// hand is what an operator has done to an instruction. It may overrule what is
+// known of it.
+type hand struct {
+	retried   bool // although the outcome was not known
+	resolved  bool // out of the operator queue in whatever state
+	cancelled bool // out of the operator queue
+}
+
+// handled notes an operator's entries in a timeline.
+func (c *checker) handled(w *engine.Write) {
+	h := c.byHand[w.Instruction.Seq]
+	for k := range w.Entries {
+		e := &w.Entries[k]
+		h.retried = h.retried || e.What == engine.WhatRetrying && e.Path == engine.PathHTTP && !e.Implied
+		h.cancelled = h.cancelled || e.What == engine.WhatRetrying && e.Path == engine.PathHTTP && e.Implied
+		h.resolved = h.resolved || e.What == engine.WhatResolved
+	}
+	if h != (hand{}) {
+		c.byHand[w.Instruction.Seq] = h
+	}
+}
+
+// waiting returns the operator queue as it is on disk, in order.
+func (c *checker) waiting() (list []uint64) {
+	for seq := uint64(1); seq <= c.book.top; seq++ {
+		if c.book.insts[seq].Operator {
+			list = append(list, seq)
+		}
+	}
+	return list
 }
 
 // cancelling notes that somebody wants a task or an instruction cancelled.

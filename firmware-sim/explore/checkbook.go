@@ -14,6 +14,7 @@ type book struct {
 	tasks   map[string]engine.Task
 	numbers map[int]string // submission -> task
 	cursors map[string]engine.Cursor
+	top     uint64 // highest instruction
 
 	pending []page
 	newer   map[uint64]engine.Instruction // applied, not durable
@@ -88,13 +89,27 @@ func (c *checker) applied(head uint64, r *engine.Records) {
 	for k := range r.Instructions {
 		w := &r.Instructions[k]
 		prev := b.last(w.Instruction.Seq)
+		c.handled(w)
 		c.write(&prev, w)
+		c.trace(w)
 		b.newer[w.Instruction.Seq] = w.Instruction
 	}
 	for _, n := range r.Cursors {
 		c.cursor(n)
 	}
 	b.pending = append(b.pending, page{head, r})
+}
+
+// trace shows what a version adds to an instruction's timeline.
+func (c *checker) trace(w *engine.Write) {
+	if c.w.trace == nil {
+		return
+	}
+	for k := range w.Entries {
+		e := &w.Entries[k]
+		c.w.log("gateway", "#%d v%d %v -> %v: %v attempt %d %v %v implied %v %s", w.Instruction.Seq, w.Instruction.Version,
+			e.From, e.To, e.What, e.Attempt, e.Path, e.Code, e.Implied, e.Detail)
+	}
 }
 
 // durable notes that everything up to a batch is on disk.
@@ -113,6 +128,7 @@ func (c *checker) durable(head uint64) {
 		for k := range r.Instructions {
 			i := r.Instructions[k].Instruction
 			b.insts[i.Seq] = i
+			b.top = max(b.top, i.Seq)
 			if i.Attempt != 0 {
 				b.tokens[i.Token] = attemptOf{i.Seq, i.Attempt}
 			}
@@ -182,7 +198,7 @@ func (c *checker) write(prev *engine.Instruction, w *engine.Write) {
 	if prev.Version != 0 && (i.Node != prev.Node || i.Task != prev.Task || i.NotAfter != prev.NotAfter || i.Intent != prev.Intent) {
 		c.fail("changed", "instruction %d has become another one: %+v, was %+v", i.Seq, i, prev)
 	}
-	if (i.State == engine.StateFailed || i.State == engine.StateTimeout) && !i.Operator {
+	if (i.State == engine.StateFailed || i.State == engine.StateTimeout) && !i.Operator && i.CancelBy == "" && !c.byHand[i.Seq].resolved {
 		c.fail("dropped", "instruction %d is %v (%s), will not be retried and is not in the operator queue", i.Seq, i.State, i.Reason)
 	}
 }

@@ -28,7 +28,8 @@ const (
 type knowledge struct {
 	life   *identity
 	heard  bool
-	err    time.Duration // error of the gateway's clock in the latest message
+	err    time.Duration // error of the gateway's clock when it wrote the latest welcome
+	least  int64         // the gateway's time, Unix ms, was at least this when mono was 0
 	trip   time.Duration // of the slowest message that carried the time
 	hellos map[uint64]time.Duration
 }
@@ -58,17 +59,24 @@ func (c *checker) told(a *agent, m wire.Message, err time.Duration) {
 	default:
 		return
 	}
-	k.heard, k.err = true, err
-	behind := time.Duration(start+(c.w.now+k.err).Milliseconds()-at) * time.Millisecond
+	proven := at - a.clock.mono().Milliseconds()
+	k.least = max(k.least, proven)
+	if _, ok := m.(*wire.Welcome); ok || !k.heard { // time is measured anew
+		k.err, k.least = err, proven
+	}
+	k.heard = true
+	behind := time.Duration(start+(c.w.now+err).Milliseconds()-at) * time.Millisecond
 	k.trip = max(k.trip, behind)
 }
 
 // lateBy is by how much the gateway's time has passed a limit, beyond what is
-// forgiven. The gateway's time is what its clock says, or said when the agent
-// last heard of it: nobody can know of a jump. Forgiven is clockSlack, and what an
-// agent's own clock is behind if it calls itself synchronised: until the gateway
-// has been heard there is nothing better, and afterwards at most by the slowest
-// trip, within which the agent cannot tell the two clocks apart.
+// forgiven. The gateway's time is what its clock says, or would say if it had not
+// been set forward since it wrote its latest welcome: an agent cannot tell a jump
+// from a message that took long. What a message proves counts in any case.
+// Forgiven is clockSlack, and what an agent's own clock is behind if it calls
+// itself synchronised: until the gateway has been heard there is nothing better,
+// and afterwards at most by the slowest trip, within which the agent cannot tell
+// the two clocks apart.
 func (c *checker) lateBy(a *agent, limit int64) (late time.Duration, blind bool) {
 	k := c.knows(a)
 	gateway := c.w.gateway.clock.err
@@ -83,7 +91,12 @@ func (c *checker) lateBy(a *agent, limit int64) (late time.Duration, blind bool)
 		forgiven += own
 	}
 	now := start + (c.w.now + gateway).Milliseconds()
-	return time.Duration(now-limit)*time.Millisecond - forgiven, !k.heard && !a.clock.synced
+	late = time.Duration(now-limit)*time.Millisecond - forgiven
+	if k.heard {
+		now = k.least + a.clock.mono().Milliseconds()
+		late = max(late, time.Duration(now-limit)*time.Millisecond-stepSlack)
+	}
+	return late, !k.heard && !a.clock.synced
 }
 
 // insistent reports whether an intent must not be executed again when the
@@ -120,7 +133,7 @@ func (c *checker) started(a *agent, x *work) {
 	}
 	c.order(x.Args)
 	for _, r := range c.bySeq[x.Seq] {
-		if c.reported[r.token] == wire.CodeOK || insistent(x.Intent) && r.code.Class() != wire.ClassRetryable {
+		if c.reported[r.token] == wire.CodeOK || insistent(x.Intent) && !c.byHand[x.Seq].retried && r.code.Class() != wire.ClassRetryable {
 			c.fail("twice", "%s of instruction %d is executed again (%v) after attempt %v, which ended with %v (card gone: %v)",
 				x.Intent, x.Seq, x.Token, r.token, r.code, r.wiped)
 		}

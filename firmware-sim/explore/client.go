@@ -24,7 +24,6 @@ type client struct {
 	packet uint16
 	flight []*submission // not answered yet
 	known  []*submission // answered with a task
-	left   int           // submissions of the plan still to come
 }
 
 // submission is one task that a client wants.
@@ -169,6 +168,30 @@ func (c *client) cancel(p *submission, one bool, pick float64) {
 // garbage sends what cannot be read.
 func (c *client) garbage() {
 	c.w.gateway.put(&engine.Garbage{Kind: "task", From: c.id, Reason: "not JSON", Raw: []byte("{")})
+}
+
+// operate is what an operator does by hand. It may be refused.
+func (c *client) operate(s *step) {
+	in := &engine.Operate{Actor: c.id, Path: engine.PathHTTP, Note: "by the plan", Reply: func(engine.Reply) {}}
+	switch s.kind {
+	case opRetry, opResolve:
+		waiting := c.w.check.waiting()
+		if len(waiting) == 0 {
+			return
+		}
+		in.Seq, in.Action = waiting[s.ref%len(waiting)], engine.ActionRetry
+		if s.kind == opResolve {
+			in.Action = engine.ActionResolve
+		}
+	case opQuiet:
+		in.Action, in.Until = engine.ActionQuietOn, c.w.gateway.clock.wall()+s.long.Milliseconds()+1
+		if s.p < 0.2 {
+			in.Action = engine.ActionQuietOff
+		}
+	case opDead:
+		in.Action, in.Dead = engine.ActionDeadDrop, uint64(s.ref%5)+1
+	}
+	c.w.gateway.put(in)
 }
 
 func (c *client) unsettled() string {

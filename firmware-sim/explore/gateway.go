@@ -28,13 +28,19 @@ type gateway struct {
 	inputs  []engine.Input
 	planned bool // a round is about to run
 	wakeAt  time.Duration
-	jobs    []round.Job // not settled, oldest first
+	jobs    []job // not settled, oldest first
 	syncing bool
 
 	failNext  bool          // the next sync fails
 	fullUntil time.Duration // until then nothing can be written
 	slowUntil time.Duration // until then syncs take long
 	latency   float64       // mean time of a sync in ms
+}
+
+// job is a round that is not settled.
+type job struct {
+	round.Job
+	clock time.Duration // error of the clock when its messages were written
 }
 
 func newGateway(w *world, o Options) *gateway {
@@ -120,6 +126,7 @@ func (g *gateway) die(why string, share float64) {
 	g.jobs, g.inputs = nil, nil
 	for _, a := range g.w.agents {
 		a.link.broken(false)
+		a.narrow.lost()
 	}
 }
 
@@ -182,7 +189,7 @@ func (g *gateway) round() {
 	g.w.check.flushed(&j, now)
 	g.wake(deadline)
 	if !j.Empty() {
-		g.jobs = append(g.jobs, j)
+		g.jobs = append(g.jobs, job{j, g.clock.err})
 		if len(g.jobs) == 1 && !j.Written() {
 			g.settle()
 			return
@@ -240,15 +247,16 @@ func (g *gateway) commit() {
 func (g *gateway) settle() {
 	for len(g.jobs) > 0 {
 		j := &g.jobs[0]
-		if err := j.Settle(g.deliver); err != nil {
+		if err := j.Settle(func(r *round.Job) { g.deliver(r, j.clock) }); err != nil {
 			return
 		}
 		g.jobs = g.jobs[1:]
 	}
 }
 
-// deliver lets the effects of a round out.
-func (g *gateway) deliver(j *round.Job) {
+// deliver lets the effects of a round out. clock is the error of the clock when
+// they were written.
+func (g *gateway) deliver(j *round.Job, clock time.Duration) {
 	e := &j.Effects
 	g.w.check.delivered(e)
 	for _, r := range e.Replies {
@@ -262,7 +270,12 @@ func (g *gateway) deliver(j *round.Job) {
 		}
 		g.w.mixBytes("down", b)
 		if a := g.w.byNode[s.Node]; a != nil {
-			a.link.down(b)
+			a.link.down(b, clock)
+		}
+	}
+	for _, s := range e.Compacts {
+		if a := g.w.byShort[s.Short]; a != nil {
+			a.narrow.down(s.Frame)
 		}
 	}
 	for _, a := range e.Alarms {

@@ -204,8 +204,9 @@ func (l *link) up(b []byte) {
 	}
 }
 
-// down sends a message of the gateway.
-func (l *link) down(b []byte) {
+// down sends a message of the gateway. clock is the error of its clock when it
+// was written.
+func (l *link) down(b []byte, clock time.Duration) {
 	c := l.brokerEnd
 	if c == nil {
 		return
@@ -223,7 +224,7 @@ func (l *link) down(b []byte) {
 			c.down.last = at
 		}
 		c.down.waiting++
-		life, clock := l.a.life, l.w.gateway.clock.err
+		life := l.a.life
 		l.w.after(at-l.w.now, func() {
 			c.down.waiting--
 			if l.agentEnd != c || l.a.life != life {
@@ -234,8 +235,7 @@ func (l *link) down(b []byte) {
 				l.w.fail("wire", "%s cannot read a message of the gateway: %v", l.a.id, err)
 				return
 			}
-			l.w.check.told(l.a, m, clock)
-			l.a.input(executor.Received{Message: m})
+			l.a.take(waiting{executor.Received{Message: m}, m, clock})
 		})
 	}
 }

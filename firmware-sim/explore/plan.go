@@ -32,6 +32,10 @@ func clientCount(nodes int) int { return clientsOfSite + nodes/20 }
 // repeated when its outcome is unknown.
 const intentTurn = "valve.turn"
 
+// operations are what clients do beside submitting, by how often.
+var operations = []kind{opRepeat, opRepeat, opChange, opCancel, opCancel, opCancel, opCancel1, opGarbage,
+	opRetry, opRetry, opRetry, opResolve, opQuiet, opDead}
+
 // step is one thing that happens to the site. It is drawn before anything runs.
 type step struct {
 	at     time.Duration
@@ -59,8 +63,8 @@ func drawPlan(w *world, span time.Duration) []step {
 		list = append(list, drawTask(w, r, span, n+1))
 	}
 	for range tasks / 2 {
-		k := []kind{opRepeat, opChange, opCancel, opCancel, opCancel1, opGarbage}[r.IntN(6)]
-		list = append(list, step{at: when(r, span), kind: k, who: r.IntN(len(w.clients)), ref: r.IntN(1 << 20), p: r.Float64()})
+		k := operations[r.IntN(len(operations))]
+		list = append(list, step{at: when(r, span), kind: k, who: r.IntN(len(w.clients)), ref: r.IntN(1 << 20), long: drawLong(r), p: r.Float64()})
 	}
 	if w.profile.total > 0 {
 		for range min(1+int(float64(len(w.agents)+1)*span.Seconds()/faultGap.Seconds()), maxFaults) {

@@ -38,6 +38,10 @@ const (
 	opCancel  // a whole task
 	opCancel1 // one instruction
 	opGarbage // a document that cannot be read
+	opRetry   // an instruction of the operator queue, once more
+	opResolve // an instruction of the operator queue, settled by hand
+	opQuiet   // a quiet period for a while
+	opDead    // a dead letter is forgotten
 )
 
 var kindNames = map[kind]string{
@@ -47,6 +51,7 @@ var kindNames = map[kind]string{
 	agentSlow: "agent-slow", agentClock: "agent-clock", linkCut: "link-cut", linkHold: "link-hold",
 	linkHole: "link-hole", linkHalf: "link-half", linkSlow: "link-slow", narrowFlip: "narrow-flip",
 	opSubmit: "submit", opRepeat: "repeat", opChange: "change", opCancel: "cancel", opCancel1: "cancel-one", opGarbage: "garbage",
+	opRetry: "retry", opResolve: "resolve", opQuiet: "quiet", opDead: "dead-drop",
 }
 
 func (k kind) String() string { return kindNames[k] }

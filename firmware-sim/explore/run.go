@@ -3,6 +3,7 @@ package explore
 import (
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strings"
 	"time"
 )
@@ -70,7 +71,9 @@ type Result struct {
 	Counts    Counts
 	Hash      uint64        // of everything that happened: two runs of a seed have the same
 	Virtual   time.Duration // how long the site lived
-	Plan      []string      // the steps that were played
+	Span      time.Duration // of the faulty phase
+	Steps     int           // of the plan, with those left out
+	Plan      []string      // the steps that were played, of a run with a violation
 }
 
 // Run plays one seed. The error is about the options; a broken rule is in the
@@ -81,19 +84,29 @@ func Run(o Options) (Result, error) {
 		return Result{}, err
 	}
 	w := newWorld(o, p)
-	w.run()
-	if err := w.gateway.disk.close(); err != nil {
-		w.fail("log", "the gateway's store cannot be closed: %v", err)
-	}
-	r := Result{Options: o, Violation: w.violation, Counts: w.counts, Hash: w.hash, Virtual: w.now}
+	w.guarded()
+	r := Result{Options: o, Violation: w.violation, Counts: w.counts, Hash: w.hash, Virtual: w.now, Span: w.span, Steps: len(w.plan)}
 	if w.violation != nil {
 		for k := range w.plan {
-			if !w.skip[k] {
+			if !w.skip[k] && w.plan[k].at <= w.violation.At {
 				r.Plan = append(r.Plan, fmt.Sprintf("%4d %v", k, w.plan[k]))
 			}
 		}
 	}
 	return r, nil
+}
+
+// guarded plays the world; a panic in it is a broken rule like any other.
+func (w *world) guarded() {
+	defer func() {
+		if p := recover(); p != nil {
+			w.fail("panic", "%v\n%s", p, debug.Stack())
+		}
+	}()
+	w.run()
+	if err := w.gateway.disk.close(); err != nil {
+		w.fail("log", "the gateway's store cannot be closed: %v", err)
+	}
 }
 
 func (o Options) fill() (Options, Profile, error) {

@@ -26,12 +26,19 @@ func (w *world) perform(k int) {
 
 func (w *world) operate(s *step) {
 	c := w.clients[s.who]
-	if s.kind == opGarbage {
+	if w.gateway.process == nil {
+		return
+	}
+	switch s.kind {
+	case opGarbage:
 		c.garbage()
+		return
+	case opRetry, opResolve, opQuiet, opDead:
+		c.operate(s)
 		return
 	}
 	p := c.pick(s.ref)
-	if p == nil || w.gateway.process == nil {
+	if p == nil {
 		return
 	}
 	switch s.kind {
@@ -61,6 +68,7 @@ func (w *world) hurtGateway(s *step) {
 	case brokerRestart:
 		for _, a := range w.agents {
 			a.link.broken(true)
+			a.narrow.lost()
 		}
 		for _, c := range w.clients {
 			c.reconnect()

@@ -6,6 +6,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"time"
+
+	"github.com/apollo-11/apollo11/wire"
 )
 
 // calmLimit bounds the time in which everything must settle once the faults have
@@ -16,24 +18,30 @@ const calmLimit = 20 * time.Minute
 // lookEvery is how often it is looked whether everything has settled.
 const lookEvery = 100 * time.Millisecond
 
+// settledFor is how long the site must stay settled: longer than a node may be
+// silent, so that what a connection still holds back would be missed.
+const settledFor = 16 * time.Second
+
 // identity tells one life of a process or connection from the next. It has a
 // size: pointers to empty structs may all be equal.
 type identity struct{ _ byte }
 
 // world is one site and its time.
 type world struct {
-	seed    uint64
-	profile Profile
-	now     time.Duration
-	queue   queue
-	span    time.Duration // of the faulty phase
-	calm    bool
-	plan    []step
-	skip    map[int]bool // steps of the plan that are left out
+	seed       uint64
+	profile    Profile
+	now        time.Duration
+	queue      queue
+	span       time.Duration // of the faulty phase
+	calm       bool
+	quietSince time.Duration // nothing has had to happen since; 0 for something has
+	plan       []step
+	skip       map[int]bool // steps of the plan that are left out
 
 	gateway *gateway
 	agents  []*agent
 	byNode  map[string]*agent
+	byShort map[string]*agent
 	clients []*client
 	check   *checker
 
@@ -44,7 +52,7 @@ type world struct {
 }
 
 func newWorld(o Options, p Profile) *world {
-	w := &world{seed: o.Seed, profile: p, byNode: map[string]*agent{}, skip: map[int]bool{}, trace: o.Trace, hash: 14695981039346656037}
+	w := &world{seed: o.Seed, profile: p, byNode: map[string]*agent{}, byShort: map[string]*agent{}, skip: map[int]bool{}, trace: o.Trace, hash: 14695981039346656037}
 	for _, n := range o.Skip {
 		w.skip[n] = true
 	}
@@ -53,7 +61,7 @@ func newWorld(o Options, p Profile) *world {
 	for n := range o.Nodes {
 		a := newAgent(w, n)
 		w.agents = append(w.agents, a)
-		w.byNode[a.id] = a
+		w.byNode[a.id], w.byShort[wire.Short(a.id)] = a, a
 	}
 	for n := range clientCount(o.Nodes) {
 		w.clients = append(w.clients, newClient(w, n))
@@ -129,7 +137,17 @@ func (w *world) heal() {
 	}
 }
 
-func (w *world) settled() bool { return w.unsettled() == "" }
+// settled reports whether nothing has had to happen for settledFor.
+func (w *world) settled() bool {
+	if w.unsettled() != "" {
+		w.quietSince = 0
+		return false
+	}
+	if w.quietSince == 0 {
+		w.quietSince = w.now
+	}
+	return w.now-w.quietSince >= settledFor
+}
 
 // unsettled says what still has to happen.
 func (w *world) unsettled() string {

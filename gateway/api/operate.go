@@ -10,8 +10,9 @@ import (
 	"github.com/apollo-11/apollo11/gateway/scada"
 )
 
-// codeUnknownOutcome refuses a retry that may repeat an action unnoticed.
-const codeUnknownOutcome = "confirm_unknown"
+// CodeUnknownOutcome is the code of a fault: a retry may repeat an action unnoticed,
+// and asks for accept_unknown.
+const CodeUnknownOutcome = "confirm_unknown"
 
 // act carries out an operator's action. hint says what to do when nobody knows
 // whether it was. false: it was answered.
@@ -44,7 +45,7 @@ func (d *door) retry(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if in.Operator && scada.OutcomeUnknown(in) && !accept {
-		d.fail(w, r, http.StatusConflict, Fault{Code: codeUnknownOutcome, Field: "accept_unknown",
+		d.fail(w, r, http.StatusConflict, Fault{Code: CodeUnknownOutcome, Field: "accept_unknown",
 			Message: fmt.Sprintf("nobody knows whether %s has already happened on %s: another attempt may do it a second time", in.Intent, in.Node),
 			Hint:    `look at the machine first; then resolve the instruction if it was done, or retry it with "accept_unknown": true`})
 		return

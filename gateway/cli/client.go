@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -24,6 +25,7 @@ const maxAnswer = 64 << 20
 // client calls the HTTP API.
 type client struct {
 	base     string // without a slash at the end
+	actor    string // declared, for gateways without users
 	user     string
 	password string
 	limit    time.Duration
@@ -46,7 +48,7 @@ func newClient(a *app) (*client, error) {
 		return nil, misuse("the gateway address %s is not http:// or https:// with a host", text).
 			hint("this is the address of the HTTP API, not of MQTT; for example --gateway %s", defaultGateway)
 	}
-	c := &client{user: a.env("APOLLO_USER"), password: a.env("APOLLO_PASSWORD"), limit: a.timeout}
+	c := &client{actor: actor(a.env), user: a.env("APOLLO_USER"), password: a.env("APOLLO_PASSWORD"), limit: a.timeout}
 	if u.User != nil {
 		c.user = u.User.Username()
 		c.password, _ = u.User.Password()
@@ -80,19 +82,9 @@ func (c *client) get(ctx context.Context, path string, into any) (raw []byte, er
 func (c *client) call(ctx context.Context, method, path string, header http.Header, body []byte, into any) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
+	resp, err := c.send(ctx, method, path, header, body)
 	if err != nil {
-		return nil, fmt.Errorf("request to %s: %w", c.base, err)
-	}
-	if header != nil {
-		req.Header = header
-	}
-	if c.user != "" {
-		req.SetBasicAuth(c.user, c.password)
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return nil, c.unreachable(err)
+		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }() // read to its end, or of no interest
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
@@ -103,6 +95,90 @@ func (c *client) call(ctx context.Context, method, path string, header http.Head
 		return nil, trouble("the answer of %s is larger than %d MiB", c.base, maxAnswer>>20).hint("ask for less with --limit")
 	}
 	return raw, c.read(resp, raw, into)
+}
+
+// send makes a request and returns its answer, of which the caller closes the body.
+func (c *client) send(ctx context.Context, method, path string, header http.Header, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("request to %s: %w", c.base, err)
+	}
+	if header != nil {
+		req.Header = header
+	}
+	switch {
+	case c.user != "":
+		req.SetBasicAuth(c.user, c.password)
+	case c.actor != "":
+		req.Header.Set("X-Actor", c.actor)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.unreachable(err)
+	}
+	return resp, nil
+}
+
+// lines reads a document of any length line by line, each with its line end. No
+// line and no pause may be longer than there is a reason for. do's own error comes
+// back as it is.
+func (c *client) lines(ctx context.Context, path string, do func(line []byte) error) error {
+	live, cancel := context.WithCancel(ctx)
+	defer cancel()
+	idle := time.AfterFunc(c.limit, cancel)
+	defer idle.Stop()
+	silent := func(err error) error {
+		if live.Err() != nil && ctx.Err() == nil {
+			return trouble("%s sent nothing for %v", c.base, c.limit).hint("try again, or wait longer with --request-timeout")
+		}
+		return err
+	}
+	resp, err := c.send(live, http.MethodGet, path, nil, nil)
+	if err != nil {
+		return silent(err)
+	}
+	defer func() { _ = resp.Body.Close() }() // read to its end, or of no interest
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != api.ContentTypeLines {
+		raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+		if err != nil {
+			return silent(trouble("the answer of %s broke off: %v", c.base, err))
+		}
+		if err := c.read(resp, raw, &struct{}{}); err != nil {
+			return c.explain(err)
+		}
+		return c.stranger(resp, kind)
+	}
+	return eachLine(resp.Body, func(line []byte) error {
+		idle.Reset(c.limit)
+		return do(line)
+	}, func(err error) error {
+		return silent(trouble("the answer of %s broke off: %v", c.base, err).hint("what came until then is only a part; try again"))
+	})
+}
+
+// maxLine bounds a line of an export: an audit entry with its longest texts, each
+// character escaped.
+const maxLine = 32 << 10
+
+// eachLine reads to the end. broken puts an error of reading into words.
+func eachLine(r io.Reader, do func(line []byte) error, broken func(error) error) error {
+	b := bufio.NewReaderSize(r, maxLine)
+	for {
+		line, err := b.ReadSlice('\n')
+		if len(line) > 0 && (err == nil || errors.Is(err, io.EOF)) {
+			if err := do(line); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, bufio.ErrBufferFull):
+			return broken(fmt.Errorf("a line is longer than %d bytes", maxLine))
+		case err != nil:
+			return broken(err)
+		}
+	}
 }
 
 func (c *client) read(resp *http.Response, raw []byte, into any) error {

@@ -28,7 +28,11 @@ type command struct {
 func commands() []*command {
 	return []*command{
 		submitCommand(), statusCommand(), listCommand(), cancelCommand(),
-		timelineCommand(), nodeListCommand(), deadLettersCommand(), versionCommand(),
+		timelineCommand(), nodeListCommand(), nodeShowCommand(),
+		queueListCommand(), queueRetryCommand(), queueResolveCommand(), queueCancelCommand(),
+		deadLettersCommand(), deadLetterShowCommand(), deadLetterReplayCommand(), deadLetterDropCommand(),
+		quietOnCommand(), quietOffCommand(), quietStatusCommand(), alarmsCommand(),
+		auditListCommand(), auditExportCommand(), auditVerifyCommand(), versionCommand(),
 	}
 }
 
@@ -104,11 +108,12 @@ func (a *app) help(args []string) error {
 
 func overview() string {
 	var b strings.Builder
-	b.WriteString("apollo: submit tasks to an Apollo-11 gateway and follow them\n\n")
+	b.WriteString("apollo: submit tasks to an Apollo-11 gateway, follow them, and do by hand what only people can\n\n")
 	listCommands(&b, "")
 	b.WriteString(`
 The gateway is found by --gateway URL or $APOLLO_GATEWAY, by default ` + defaultGateway + `.
-Where it asks for a user: $APOLLO_USER and $APOLLO_PASSWORD.
+Where it asks for a user: $APOLLO_USER and $APOLLO_PASSWORD. Where it does not, it
+notes you as USER@MACHINE, or as $APOLLO_ACTOR.
 
   apollo task submit --intent gpio.write --node pump-1 --arg pin=GPIO17 --arg level=1 --ttl 30s --wait
   apollo timeline TASK
@@ -129,7 +134,7 @@ func groupHelp(group string) string {
 func listCommands(b *strings.Builder, prefix string) {
 	for _, c := range commands() {
 		if strings.HasPrefix(c.name, prefix) {
-			fmt.Fprintf(b, "  apollo %-17s %s\n", c.name, c.short)
+			fmt.Fprintf(b, "  apollo %-18s %s\n", c.name, c.short)
 		}
 	}
 }

@@ -8,6 +8,9 @@ func Nearest(word string, names []string) string { return nearest(word, names) }
 func Distance(a, b string) int                   { return distance(a, b) }
 func PrintJSON(w io.Writer, raw []byte) error    { return printJSON(w, raw) }
 
+// Word makes part of an actor.
+func Word(s string, most int) string { return word(s, most) }
+
 // Coloured is a state as it goes to a terminal, or elsewhere.
 func Coloured(state string, terminal bool) string {
 	return (&app{colour: terminal}).paint(stateCell(state))

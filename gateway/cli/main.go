@@ -77,14 +77,18 @@ func Main(ctx context.Context, version string, args []string, stdin io.Reader, s
 // say writes to stderr. Where that fails there is nobody left to tell.
 func (a *app) say(format string, args ...any) { _, _ = fmt.Fprintf(a.err, format, args...) }
 
-// isTerminal reports whether people read what is written there.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+// isTerminal reports whether there are people at the other end of a stream.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
 	if !ok {
 		return false
 	}
 	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull) // a character device as well, with nobody behind it
+	return err != nil || !os.SameFile(info, null)
 }
 
 // errTold ends a run that has failed and has said so.

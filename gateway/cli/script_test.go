@@ -43,6 +43,7 @@ func TestScripts(t *testing.T) {
 			e.Defer(s.http.Close)
 			e.Values["server"] = s
 			e.Setenv("APOLLO_GATEWAY", s.http.URL)
+			e.Setenv("APOLLO_ACTOR", "olga@panel")
 			e.Setenv("TZ", "UTC")
 			// The race detector would let each of some hundred runs end a second late.
 			e.Setenv("GORACE", "atexit_sleep_ms=0")
@@ -92,6 +93,7 @@ func scriptAgent(ts *testscript.TestScript, _ bool, args []string) {
 		"hold":   {Hold: true},
 		"silent": {Silent: true},
 		"fail":   {Code: wire.CodeNoSuchPin, Detail: "the board has no pin GPIO17"},
+		"cut":    {Code: wire.CodeInterrupted, Detail: "the power failed in between"},
 		"evil":   {Code: wire.CodeFailed, Detail: "\x1b[2J\x1b]0;gotcha\a<b>\u202eolleh\u009b31m"},
 	}
 	b, ok := does[args[1]]

@@ -101,14 +101,14 @@ func (o *submission) run(ctx context.Context, a *app, _ []string) error {
 	}
 	if o.wait {
 		if a.output == "text" {
-			o.tell(a, &acc)
+			a.tell(&acc)
 		}
 		return a.follow(ctx, acc.TaskID, o.patience)
 	}
 	if a.output == "json" {
 		return printJSON(a.out, raw)
 	}
-	o.tell(a, &acc)
+	a.tell(&acc)
 	return nil
 }
 
@@ -149,7 +149,8 @@ func (o *submission) unknown(a *app, d *document, err error) error {
 	return p.hint("look for it with apollo task list before you send it again")
 }
 
-func (o *submission) tell(a *app, acc *api.Accepted) {
+// tell says what became of a submission.
+func (a *app) tell(acc *api.Accepted) {
 	how := "is on the gateway's disk"
 	if acc.Existing {
 		how = "was submitted before; nothing new happens"

@@ -56,8 +56,13 @@ func printJSON(w io.Writer, raw []byte) error {
 	if err := json.Indent(&b, bytes.TrimSpace(raw), "", "  "); err != nil {
 		return fmt.Errorf("the gateway's answer is not JSON: %w", err)
 	}
+	return printJSONLine(w, b.Bytes())
+}
+
+// printJSONLine writes a JSON document as it is laid out, and a line end.
+func printJSONLine(w io.Writer, text []byte) error {
 	var out bytes.Buffer
-	for text := b.Bytes(); len(text) > 0; {
+	for len(text) > 0 {
 		r, n := utf8.DecodeRune(text)
 		switch {
 		case r == '\n' || r != utf8.RuneError && unicode.IsPrint(r):

@@ -1,0 +1,132 @@
+package round_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/apollo-11/apollo11/fieldagent/executor"
+	"github.com/apollo-11/apollo11/fieldagent/journal"
+	"github.com/apollo-11/apollo11/fieldagent/round"
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// wall is the Unix time in ms at which these tests begin.
+const wall = int64(1_790_000_000_000)
+
+// site is a core with a journal that takes its time, and hands that write down
+// what they are given.
+type site struct {
+	t         *testing.T
+	now       time.Duration
+	core      *executor.Core
+	performer *round.Performer
+	takes     time.Duration // of a sync
+	fails     error         // of the next append
+	did       []string
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{t: t}
+	core, out, err := executor.New(executor.Config{Hello: wire.Hello{Short: wire.Short("n")}, Incarnation: 1,
+		Check: func(string, wire.RawMap) executor.Verdict { return executor.Verdict{} }}, nil, s.clock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.core, s.performer = core, round.New(core, s, s, s.clock, 0)
+	s.perform(out)
+	s.give(executor.Connected{Session: 1})
+	s.give(executor.Received{Message: &wire.Welcome{Session: 1, Epoch: 1, Now: s.clock().Wall, HeartbeatMs: 600_000}})
+	s.did = nil
+	return s
+}
+
+func (s *site) clock() executor.Now {
+	return executor.Now{Mono: s.now, Wall: wall + s.now.Milliseconds(), WallOK: true}
+}
+
+// give collects a round from an input and performs it, and what follows.
+func (s *site) give(list ...executor.Input) {
+	first, rest := list[0], list[1:]
+	s.perform(round.Collect(s.core, s.clock, first, func() (executor.Input, bool) {
+		if len(rest) == 0 {
+			return nil, false
+		}
+		in := rest[0]
+		rest = rest[1:]
+		return in, true
+	}))
+}
+
+func (s *site) perform(out executor.Output) {
+	late, err := s.performer.Perform(out)
+	if err != nil {
+		s.did = append(s.did, "died")
+		return
+	}
+	if len(late) > 0 {
+		s.give(executor.Unstarted{Tokens: late})
+	}
+}
+
+func (s *site) deliver(seq uint64, good time.Duration) executor.Input {
+	now := s.clock().Wall
+	return executor.Received{Message: &wire.Instruction{Seq: seq, Key: wire.Key{Site: "s", Millis: now, Seq: seq}.String(),
+		Token: wire.Token{Seq: seq}, Attempt: 1, Intent: wire.IntentGPIOWrite, SentAt: now, NotAfter: now + good.Milliseconds()}}
+}
+
+func (s *site) Append(...[]byte) error {
+	s.now += s.takes
+	if s.fails != nil {
+		return s.fails
+	}
+	s.did = append(s.did, "durable")
+	return nil
+}
+func (s *site) Rewrite([][]byte) error     { return s.Append() }
+func (s *site) Size() int64                { return 0 }
+func (s *site) Start(w executor.Work)      { s.did = append(s.did, fmt.Sprintf("start %d", w.Seq)) }
+func (s *site) Abort(wire.Token)           { s.did = append(s.did, "abort") }
+func (s *site) Note(executor.Note)         {}
+func (s *site) Narrowband(wire.CompactAck) {}
+func (s *site) Primary(m wire.Message) {
+	if e, ok := m.(*wire.Event); ok {
+		s.did = append(s.did, fmt.Sprintf("event %d of %d: %v %v started %v", e.Number, e.Seq, e.Phase, e.Code, e.StartedAt != 0))
+	}
+}
+
+func (s *site) want(want ...string) {
+	s.t.Helper()
+	if !slices.Equal(s.did, want) {
+		s.t.Errorf("did  %q\nwant %q", s.did, want)
+	}
+	s.did = nil
+}
+
+func TestNothingStartsBeforeItIsWrittenDown(t *testing.T) {
+	s := newSite(t)
+	s.give(s.deliver(1, time.Minute), s.deliver(2, time.Minute))
+	s.want("durable", "start 1", "start 2")
+}
+
+func TestNothingHappensWhenItCannotBeWrittenDown(t *testing.T) {
+	s := newSite(t)
+	s.fails = errors.Join(journal.ErrDead, errors.New("no"))
+	s.give(s.deliver(1, time.Minute))
+	s.want("died")
+}
+
+func TestA9_WorkIsNotBegunWhenItsLimitPassedWhileItsStartWasWrittenDown(t *testing.T) {
+	s := newSite(t)
+	s.takes = 3 * time.Second
+	s.give(s.deliver(1, 2*time.Second), s.deliver(2, 10*time.Second))
+	s.takes = 0
+	s.want("durable", "start 2", "durable", "event 1 of 1: processed expired started false", "event 2 of 2: started none started true")
+	s.give(s.deliver(1, 2*time.Second)) // its token is spent: the events are told again
+	s.want("event 1 of 1: processed expired started false", "event 2 of 2: started none started true")
+	s.give(executor.Finished{Token: wire.Token{Seq: 2}, Result: executor.Result{Code: wire.CodeOK}})
+	s.want("durable", "event 3 of 2: processed ok started true")
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/apollo-11/apollo11/firmware-sim/torture/outage"
+	"github.com/apollo-11/apollo11/firmware-sim/torture/trial"
+)
+
+// tallied is a tally with the time of its restarts.
+type tallied struct {
+	trial.Tally
+	Restart *trial.Spread `json:"restart,omitempty"`
+}
+
+// report is everything that was found.
+type report struct {
+	Seed     uint64                `json:"seed"`
+	OK       bool                  `json:"ok"`
+	Took     time.Duration         `json:"took_ns"`
+	Tallies  []tallied             `json:"tallies,omitempty"`
+	Windows  []trial.WindowResult  `json:"windows,omitempty"`
+	Leave    *trial.LeaveResult    `json:"leave,omitempty"`
+	Restarts []trial.RestartResult `json:"restarts,omitempty"`
+	Drain    *outage.DrainSummary  `json:"drain,omitempty"`
+	Losses   []outage.LossResult   `json:"losses,omitempty"`
+	Skipped  []string              `json:"skipped,omitempty"`
+	Failures []string              `json:"failures,omitempty"`
+}
+
+func (r *report) write(w io.Writer, format string) error {
+	if format == "json" {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	}
+	p := &printer{w: w}
+	p.tallies(r.Tallies)
+	p.windows(r.Windows)
+	p.leave(r.Leave)
+	p.restarts(r.Restarts)
+	p.outages(r.Drain, r.Losses)
+	for _, s := range r.Skipped {
+		p.line("\nleft out: %s", s)
+	}
+	for _, f := range r.Failures {
+		p.line("\nFAILED: %s", f)
+	}
+	verdict := "nothing lost, nothing twice, nothing late; all limits hold"
+	if !r.OK {
+		verdict = "NOT as promised, see above"
+	}
+	p.line("\n%s (seed %d, %v)", verdict, r.Seed, r.Took.Round(time.Second))
+	return p.err
+}
+
+// printer writes lines and remembers the first error.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if _, err := fmt.Fprintf(p.w, format+"\n", args...); p.err == nil {
+		p.err = err
+	}
+}
+
+func verdict(ok bool) string {
+	if ok {
+		return "ok"
+	}
+	return "FAILED"
+}
+
+func ms(d time.Duration) string { return fmt.Sprintf("%.0f ms", float64(d.Microseconds())/1000) }
+
+func (p *printer) tallies(list []tallied) {
+	if len(list) == 0 {
+		return
+	}
+	p.line("\n%-15s %6s %9s %6s %8s %9s %7s %7s %7s | %5s %4s %4s %5s | %6s  %s", "trial", "rounds", "submitted", "acked",
+		"executed", "confirmed", "expired", "unknown", "retried", "twice", "lost", "late", "false", "time", "")
+	for _, t := range list {
+		p.line("%-15s %6d %9d %6d %8d %9d %7d %7d %7d | %5d %4d %4d %5d | %4.0f s  %s", t.Name, t.Rounds, t.Submitted, t.Acknowledged,
+			t.Executed, t.Confirmed, t.Expired, t.Unknown, t.Retried, t.Duplicated, t.Lost, t.Late, t.False, t.Took.Seconds(), verdict(t.OK()))
+		for _, f := range t.Faults {
+			p.line("    %s", f)
+		}
+	}
+	for _, t := range list {
+		if t.Restart != nil && t.Restart.Count > 0 {
+			p.line("%-15s back after %s (median), %s at most", t.Name, ms(t.Restart.Median), ms(t.Restart.Most))
+		}
+	}
+}
+
+func (p *printer) windows(list []trial.WindowResult) {
+	if len(list) == 0 {
+		return
+	}
+	p.line("\n%-28s %5s %8s %8s %8s %8s  %-16s", "state unknown, path dead", "count", "least", "median", "p99", "most", "histogram's p99")
+	for _, r := range list {
+		s := r.Window
+		what := "command " + string(r.Case)
+		if r.Burst > 1 {
+			what = fmt.Sprintf("%d at once %s", r.Burst, r.Case)
+		}
+		p.line("%-28s %5d %8s %8s %8s %8s  <= %-13s  %s", what, s.Count, ms(s.Least), ms(s.Median), ms(s.P99), ms(s.Most),
+			fmt.Sprintf("%g s", r.P99Bucket), verdict(r.OK()))
+	}
+}
+
+func (p *printer) leave(r *trial.LeaveResult) {
+	if r == nil {
+		return
+	}
+	p.line("\n%-40s %5s %8s %8s   %s", "an agent leaves", "count", "median", "most", "limit")
+	for _, l := range []struct {
+		name  string
+		s     trial.Spread
+		limit time.Duration
+	}{
+		{"stopped: its waiting work queued again", r.Stop, trial.StopLimit},
+		{"killed: its node offline", r.Crash, trial.CrashLimit},
+		{"hangs: its node offline", r.Hang, trial.HangLimit},
+	} {
+		p.line("%-40s %5d %8s %8s   %v  %s", l.name, l.s.Count, ms(l.s.Median), ms(l.s.Most), l.limit, verdict(l.s.Most < l.limit))
+	}
+}
+
+func (p *printer) restarts(list []trial.RestartResult) {
+	if len(list) == 0 {
+		return
+	}
+	p.line("\n%10s %11s %9s   %s", "finished", "unfinished", "on disk", "start of the process to first dispatch, median and most")
+	for _, r := range list {
+		p.line("%10d %11d %5.0f MiB   %8s %8s  %s", r.Finished, r.Unfinished, r.DiskMiB, ms(r.Dispatch.Median), ms(r.Dispatch.Most), verdict(r.OK()))
+	}
+}
+
+func (p *printer) outages(d *outage.DrainSummary, losses []outage.LossResult) {
+	if d != nil {
+		p.line("\nafter an hour's outage %d commands for %d nodes went out in %v: %d in the first second, %d/s after that at most; urgent first: %v  %s",
+			d.Commands, d.Nodes, d.Took.Round(time.Second), d.FirstSecond, d.MostLater, d.Ordered, verdict(d.OK()))
+	}
+	for _, l := range losses {
+		p.line("%s", l.String()+"  "+verdict(l.OK()))
+	}
+}
