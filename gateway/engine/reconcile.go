@@ -102,7 +102,7 @@ func (e *Engine) newer(now Now, n *node, m *wire.Hello, first bool) {
 	switch {
 	case m.TopSeq < top.NextSeq && m.TopToken < top.NextToken:
 	case m.TopSeq >= c.NextSeq+mostLost || m.TopToken >= c.NextToken+mostLost:
-		e.alarm(now, "unknown_report", n.ID, fmt.Sprintf(
+		e.alarm(now, "implausible_numbers", n.ID, fmt.Sprintf(
 			"the agent has seen instruction %d and token %d, this log has given out up to %d and %d: that is too much to have been lost, so it is not believed",
 			m.TopSeq, m.TopToken, top.NextSeq-1, top.NextToken-1))
 		return
