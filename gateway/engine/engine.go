@@ -17,7 +17,8 @@ type Engine struct {
 	cfg      Config
 	rnd      *rand.Rand
 	counters Counters
-	topUsed  bool // counters have changed since the last Ready
+	began    Counters // as they were when this process began
+	topUsed  bool     // counters have changed since the last Ready
 
 	tasks  map[string]*task
 	insts  map[uint64]*inst
@@ -115,7 +116,7 @@ func New(cfg Config, counters Counters, rnd *rand.Rand) *Engine {
 	}
 	cfg = cfg.withDefaults()
 	return &Engine{
-		cfg: cfg, rnd: rnd, counters: counters, bucket: drain{tokens: time.Second * time.Duration(cfg.DrainBurst) / time.Duration(cfg.DrainRate)},
+		cfg: cfg, rnd: rnd, counters: counters, began: counters, bucket: drain{tokens: time.Second * time.Duration(cfg.DrainBurst) / time.Duration(cfg.DrainRate)},
 		tasks: map[string]*task{}, insts: map[uint64]*inst{}, nodes: map[string]*node{},
 		shorts: map[string]string{}, narrow: map[string]int{}, alarms: newAlarms(), marks: newMarkRing(),
 	}

@@ -201,8 +201,9 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	n.Short, n.Labels, n.Incarnation, n.Version = m.Short, m.Labels, m.Incarnation, m.Version
 	n.Intents, n.Pins, n.Board, n.Workers, n.LastHello = m.Intents, m.Pins, m.Board, m.Workers, now.Wall
 	e.renew(n)
+	first := !n.met
 	n.session, n.heard, n.met, n.left = m.Session, now.Mono, true, false
-	e.newer(now, n, m)
+	e.newer(now, n, m, first)
 	e.skew(now, n, m.Clock, m.ClockSet)
 	w := &wire.Welcome{Session: m.Session, Epoch: e.counters.Epoch, Now: now.Wall,
 		HeartbeatMs: uint32(e.cfg.Heartbeat.Milliseconds()), Through: n.cursor.Last}
