@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 BUILD   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test lint bench torture build agents deps fuzz clean
+.PHONY: help demo run test lint bench torture explore mutants nightly build agents deps fuzz clean
 
 help: ## list the targets
 	@echo "Apollo-11: targets"
@@ -29,6 +29,15 @@ lint: ## gofmt, go vet, staticcheck
 
 bench: ## measures as ratios, side by side in one run (see docs/performance.md)
 	$(GO) run ./firmware-sim/bench
+
+explore: ## 2,000 simulated sites with all their faults; a broken rule prints its seed
+	$(GO) run ./firmware-sim/explore/cmd --seeds 1-2000
+
+mutants: ## the same with planted faults, each of which must be caught
+	$(GO) test -tags mutants -run Mutants -v ./firmware-sim/explore
+
+nightly: ## simulated sites for FOR (default 1h)
+	$(GO) run ./firmware-sim/explore/cmd --seeds 1- --nodes 5 --for $${FOR:-1h}
 
 torture: ## real processes killed, cut off and made deaf; what became of every command
 	$(GO) run ./firmware-sim/torture

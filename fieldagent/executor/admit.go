@@ -14,9 +14,6 @@ func (c *Core) newAttempt(in *wire.Instruction) *attempt {
 		seq: in.Seq, token: in.Token, attempt: in.Attempt, trace: in.Trace, intent: in.Intent,
 		state: queued, work: in, arrivedMono: c.now.Mono, timeout: c.cfg.DefaultTimeout,
 	}
-	if mutant.Active == mutant.ExpiryOnlyAtGateway {
-		in.NotAfter = 0
-	}
 	// The key was checked when the message was decoded.
 	if k, err := wire.ParseKey(in.Key); err == nil {
 		a.made = k.Millis
@@ -32,6 +29,11 @@ func (c *Core) deliver(in *wire.Instruction) {
 	if a := c.table.known[in.Token]; a != nil {
 		c.repeated(a)
 		return
+	}
+	if mutant.On(mutant.LateStarts) {
+		forever := *in
+		forever.NotAfter = 0
+		in = &forever
 	}
 	a := c.newAttempt(in)
 	switch {

@@ -78,7 +78,7 @@ func New(cfg Config, records [][]byte, now Now) (*Core, Output, error) {
 	c.resumeHedges()
 	c.hearAgain()
 	for len(c.running) > 0 {
-		if mutant.Active == mutant.InterruptedAsSuccess {
+		if mutant.On(mutant.InterruptedIsOK) {
 			c.end(c.running[0], Result{Code: wire.CodeOK})
 			continue
 		}

@@ -28,7 +28,9 @@ func (c *Core) emit(a *attempt, ev *wire.Event) {
 		a.first = ev.Number
 	}
 	c.addEvent(ev)
-	c.record(c.eventRecord(ev))
+	if !mutant.On(mutant.ResultUnwritten) {
+		c.record(c.eventRecord(ev))
+	}
 	c.arm(a)
 }
 
@@ -113,9 +115,9 @@ func (c *Core) sendEvents() {
 	for c.sent+1 < c.next && c.sent < c.through+Window {
 		c.send(c.events[c.sent-c.through])
 		c.sent++
-		if mutant.Active == mutant.EventDeletedOnSend {
-			c.forgetEvents(c.sent)
-		}
+	}
+	if mutant.On(mutant.ForgetsOnSend) {
+		c.acknowledged(c.sent, false)
 	}
 }
 

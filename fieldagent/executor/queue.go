@@ -110,10 +110,7 @@ func (c *Core) pick() *attempt {
 func (a *attempt) hold(held map[string]bool) (free bool) {
 	free = true
 	for _, l := range a.lines {
-		if mutant.Active == mutant.LinesIgnored {
-			continue
-		}
-		free = free && !held[l]
+		free = free && (!held[l] || mutant.On(mutant.LinesIgnored))
 		held[l] = true
 	}
 	return free
@@ -174,7 +171,7 @@ func (c *Core) start(a *attempt) {
 	in := a.work
 	a.work, a.notAfter = nil, in.NotAfter
 	c.running = append(c.running, a)
-	if mutant.Active != mutant.DedupeAfterExecution {
+	if !mutant.On(mutant.DedupeAfterRun) {
 		c.record(a.record(kindStarted))
 	}
 	c.out.Start = append(c.out.Start, Work{

@@ -101,7 +101,7 @@ func New(core *executor.Core, j Recorder, h Hands, now func() executor.Now, rewr
 // documents: nothing happens before the records are durable. late are the works
 // that it did not begin; if there are any, they are the core's next input.
 func (p *Performer) Perform(out executor.Output) (late []wire.Token, err error) {
-	if mutant.Active == mutant.StartBeforeJournal {
+	if mutant.On(mutant.ActsFirst) {
 		p.act(out)
 		out = executor.Output{Records: out.Records, Fatal: out.Fatal}
 	}

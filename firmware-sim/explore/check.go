@@ -96,9 +96,8 @@ func (c *checker) acknowledged(p *submission) {
 // hand is what an operator has done to an instruction. It may overrule what is
 // known of it.
 type hand struct {
-	retried   bool // although the outcome was not known
-	resolved  bool // out of the operator queue in whatever state
-	cancelled bool // out of the operator queue
+	retried  bool // although the outcome was not known
+	resolved bool // out of the operator queue in whatever state
 }
 
 // handled notes an operator's entries in a timeline.
@@ -107,7 +106,6 @@ func (c *checker) handled(w *engine.Write) {
 	for k := range w.Entries {
 		e := &w.Entries[k]
 		h.retried = h.retried || e.What == engine.WhatRetrying && e.Path == engine.PathHTTP && !e.Implied
-		h.cancelled = h.cancelled || e.What == engine.WhatRetrying && e.Path == engine.PathHTTP && e.Implied
 		h.resolved = h.resolved || e.What == engine.WhatResolved
 	}
 	if h != (hand{}) {

@@ -61,7 +61,7 @@ func (c *checker) finally(ctx context.Context, i *engine.Instruction) {
 	if i.Code.Final() {
 		c.w.counts.Confirmed++
 	}
-	if code, ok := c.reported[i.Token]; ok && i.Attempt != 0 && code != i.Code && !c.byHand[i.Seq].cancelled {
+	if code, ok := c.reported[i.Token]; ok && i.Attempt != 0 && code != i.Code {
 		c.fail("lost-report", "instruction %d ended as %v with %v, its agent has reported %v", i.Seq, i.State, i.Code, code)
 	}
 	_, entries, ok, err := c.w.gateway.ledger.Reader().Timeline(ctx, i.Seq)

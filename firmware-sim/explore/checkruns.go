@@ -209,7 +209,7 @@ func (c *checker) recorded(i *engine.Instruction) {
 		if !c.asked[i.Task] && !c.asked[seqName(i.Seq)] {
 			c.fail("false-cancel", "instruction %d is CANCELLED, and nobody asked", i.Seq)
 		}
-		if r != nil && (class == wire.ClassProgress || class == wire.ClassUnknown) && !c.byHand[i.Seq].cancelled {
+		if r != nil && (class == wire.ClassProgress || class == wire.ClassUnknown) {
 			c.fail("false-cancel", "instruction %d is CANCELLED with %v: its attempt %v was executed, and nobody knows with what effect", i.Seq, i.Code, i.Token)
 		}
 	}

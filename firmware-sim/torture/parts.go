@@ -15,9 +15,8 @@ import (
 
 // work runs the parts one after the other.
 type work struct {
-	o     options
-	setup trial.Setup
-	r     report
+	o options
+	r report
 }
 
 // torture runs what was asked for.
@@ -33,6 +32,10 @@ func torture(ctx context.Context, o options, dir string) *report {
 	for k, part := range []func(context.Context, trial.Setup) error{w.gateway, w.agents, w.link, w.window, w.leave, w.restart, w.outage} {
 		name := partNames[k]
 		if !o.only[name] {
+			continue
+		}
+		if ctx.Err() != nil {
+			w.failed(name, fmt.Errorf("not begun, the time or the patience is over: %w", context.Cause(ctx)))
 			continue
 		}
 		own := filepath.Join(dir, name)

@@ -136,9 +136,11 @@ func (p *printer) restarts(list []trial.RestartResult) {
 	if len(list) == 0 {
 		return
 	}
-	p.line("\n%10s %11s %9s   %s", "finished", "unfinished", "on disk", "start of the process to first dispatch, median and most")
+	p.line("\n%10s %11s %9s   %-26s %12s", "finished", "unfinished", "on disk", "start to first dispatch,", "processor")
+	p.line("%10s %11s %9s   %-26s %12s", "", "", "", "median and most", "time, median")
 	for _, r := range list {
-		p.line("%10d %11d %5.0f MiB   %8s %8s  %s", r.Finished, r.Unfinished, r.DiskMiB, ms(r.Dispatch.Median), ms(r.Dispatch.Most), verdict(r.OK()))
+		p.line("%10d %11d %5.0f MiB   %10s %10s      %12s  %s", r.Finished, r.Unfinished, r.DiskMiB, ms(r.Dispatch.Median), ms(r.Dispatch.Most),
+			ms(r.CPU.Median), verdict(r.OK()))
 	}
 }
 

@@ -55,7 +55,7 @@ func (e *Engine) cancel(now Now, in *Cancel) {
 			out.Done++
 		case i.State.Settled():
 			out.Final++
-		case i.waiting() && !i.knownUndone() && mutant.Active != mutant.CancelHidesUnknown:
+		case i.waiting() && !i.undone() && !mutant.On(mutant.CancelHides):
 			e.withdraw(now, i, in)
 			out.Asked++
 		case e.unsent(i):
@@ -121,7 +121,7 @@ func (e *Engine) wish(now Now, i *inst, in *Cancel) {
 // be running. It is TIMEOUT, and a report of that attempt settles it.
 func (e *Engine) withdraw(now Now, i *inst, in *Cancel) {
 	e.wish(now, i, in)
-	if i.node.online && i.Code == wire.CodeNone && i.Reason != ReasonForgotten {
+	if i.node.online && i.Attempt != 0 && i.Code == wire.CodeNone && i.Reason != ReasonForgotten {
 		e.sendCancel(now, i, "cancelled by "+i.CancelBy)
 	}
 	e.giveUp(now, i, i.Reason, "its retry was cancelled; what the last attempt did is not known")

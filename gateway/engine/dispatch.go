@@ -70,6 +70,7 @@ func (e *Engine) dequeue(i *inst) {
 	if i.queued() {
 		heap.Remove(&i.node.queue, i.place-1)
 		e.leftQueue(i)
+		e.wantPump(i.node) // what stands first now may be no backlog
 	}
 }
 
@@ -106,11 +107,15 @@ func (e *Engine) pump(now Now, n *node) {
 	}
 }
 
-// sendNext hands out the first of a node's queue.
+// sendNext hands out the first of a node's queue, or lets it wait again.
 func (e *Engine) sendNext(now Now, n *node) {
 	i := heap.Pop(&n.queue).(*inst)
 	e.leftQueue(i)
-	e.dispatch(now, i)
+	if e.heldBack() && i.waiting() && !i.byHand {
+		i.waitAt = now.in(e.jitter(pauseCheck)) // a retry that was due before it began
+	} else {
+		e.dispatch(now, i)
+	}
 	e.arm(now, i)
 }
 
@@ -158,8 +163,8 @@ func (e *Engine) dispatch(now Now, i *inst) {
 
 // newAttempt allots the next token (A5).
 func (e *Engine) newAttempt(i *inst) {
-	i.Attempt++
-	if mutant.Active != mutant.TokenReusedOnRetry || i.Attempt == 1 {
+	i.Attempt = max(i.Attempt, e.aboveLost(i)) + 1
+	if i.Token.IsZero() || !mutant.On(mutant.TokenReused) {
 		i.Token = wire.Token{Shard: e.counters.Shard, Seq: e.counters.NextToken, Rand: e.rnd.Uint32()}
 	}
 	e.counters.NextToken++
@@ -290,7 +295,7 @@ func idempotent(intent string) bool {
 	case wire.IntentGPIOWrite, wire.IntentGPIORead, wire.IntentCollectMetrics:
 		return true
 	}
-	return mutant.Active == mutant.UnknownRetried
+	return mutant.On(mutant.UnknownRepeated)
 }
 
 // retry decides on another attempt, if the policy, the deadline and the

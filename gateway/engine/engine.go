@@ -17,7 +17,8 @@ type Engine struct {
 	cfg      Config
 	rnd      *rand.Rand
 	counters Counters
-	topUsed  bool // counters have changed since the last Ready
+	began    Counters // as they were when this process began
+	topUsed  bool     // counters have changed since the last Ready
 
 	tasks  map[string]*task
 	insts  map[uint64]*inst
@@ -115,7 +116,7 @@ func New(cfg Config, counters Counters, rnd *rand.Rand) *Engine {
 	}
 	cfg = cfg.withDefaults()
 	return &Engine{
-		cfg: cfg, rnd: rnd, counters: counters, bucket: drain{tokens: time.Second * time.Duration(cfg.DrainBurst) / time.Duration(cfg.DrainRate)},
+		cfg: cfg, rnd: rnd, counters: counters, began: counters, bucket: drain{tokens: time.Second * time.Duration(cfg.DrainBurst) / time.Duration(cfg.DrainRate)},
 		tasks: map[string]*task{}, insts: map[uint64]*inst{}, nodes: map[string]*node{},
 		shorts: map[string]string{}, narrow: map[string]int{}, alarms: newAlarms(), marks: newMarkRing(),
 	}
@@ -171,7 +172,7 @@ func (e *Engine) release(t *task) {
 func (e *Engine) resume(now Now, i *inst) {
 	switch {
 	case i.State.Settled():
-	case mutant.Active == mutant.TimerLostOnRestart && i.Attempt > 0:
+	case i.waiting() && mutant.On(mutant.RetryTimerLost):
 	case i.waiting():
 		i.waitAt = now.in(until(now, i.RetryAt))
 	case i.ReceivedAt == 0:
@@ -373,7 +374,7 @@ func (e *Engine) collectInsts(r *Ready) {
 	r.Records.Instructions = make([]Write, 0, len(e.dirty))
 	for _, i := range e.dirty {
 		i.dirty = false
-		if mutant.Active != mutant.VersionNotRaised || i.Version < 2 {
+		if !mutant.On(mutant.VersionStuck) {
 			i.Version++
 		}
 		w := Write{Instruction: i.Instruction, Entries: i.entries}
@@ -424,7 +425,7 @@ func (e *Engine) log(now Now, i *inst, en Entry) {
 // move changes the state, with the timeline entry that says why. It returns
 // false, and refuses and records the attempt, when the table does not allow it.
 func (e *Engine) move(now Now, i *inst, to State, en Entry) bool {
-	if !Allowed(i.State, to) && mutant.Active != mutant.IllegalTransition {
+	if !Allowed(i.State, to) && !mutant.On(mutant.TableIgnored) {
 		e.effects.Counts.IllegalMoves++
 		e.alarm(now, "illegal_transition", i.Key(e.cfg.Site), fmt.Sprintf(
 			"a step from %v to %v was refused (%s, %s)", i.State, to, en.What, en.Path))

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/wire"
-	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // gapPause is the least time between two requests to send events again: the
@@ -202,8 +201,9 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	n.Short, n.Labels, n.Incarnation, n.Version = m.Short, m.Labels, m.Incarnation, m.Version
 	n.Intents, n.Pins, n.Board, n.Workers, n.LastHello = m.Intents, m.Pins, m.Board, m.Workers, now.Wall
 	e.renew(n)
+	first := !n.met
 	n.session, n.heard, n.met, n.left = m.Session, now.Mono, true, false
-	e.newer(now, n, m)
+	e.newer(now, n, m, first)
 	e.skew(now, n, m.Clock, m.ClockSet)
 	w := &wire.Welcome{Session: m.Session, Epoch: e.counters.Epoch, Now: now.Wall,
 		HeartbeatMs: uint32(e.cfg.Heartbeat.Milliseconds()), Through: n.cursor.Last}
@@ -349,7 +349,7 @@ func (e *Engine) requeue(now Now, i *inst, why string) {
 	i.ReceivedAt, i.execAt, i.firstAt = 0, 0, 0
 	i.resends, i.queries = 0, 0
 	en := Entry{What: WhatRequeued, Detail: why}
-	if i.State == StateDispatched || mutant.Active == mutant.IllegalTransition {
+	if i.State == StateDispatched {
 		e.move(now, i, StatePending, en)
 	} else {
 		e.log(now, i, en)

@@ -181,7 +181,7 @@ func (e *Engine) alarmQuiet(now Now) {
 
 // endQuiet ends a quiet period whose time has come.
 func (e *Engine) endQuiet(now Now) {
-	if !e.quiet.On || now.Mono < e.quietEnd {
+	if !e.quiet.On || now.in(0) < e.quietEnd {
 		return
 	}
 	e.audit(now, Audit{Actor: subjectGateway, Action: ActionQuietOff, Note: "its time was over"})

@@ -28,13 +28,19 @@ const (
 	plantTwice            // an agent does not know its tokens
 	plantLate             // an agent does not look at the limit
 	plantHasty            // an agent takes instructions before its welcome
+	plantBucket           // a backlog is sent in one burst
+	plantQuiet            // something is sent again in a quiet period
+	plantAudit            // an audit entry is left out
+	plantQueue            // what leaves the operator queue stays in its index
+	plantTop              // nobody tells the gateway of numbers that it has lost
 	plantCount
 )
 
 var plantNames = [...]string{"none", "effects before commit", "token used again", "stale token accepted", "limit dropped",
 	"deadline ignored", "event acknowledged too early", "retransmission not recognised", "unfinished task not marked",
 	"version left out", "timeline entry left out", "failure shown as success", "pulse run again",
-	"agent without dedupe", "agent without a clock", "agent that does not wait for its welcome"}
+	"agent without dedupe", "agent without a clock", "agent that does not wait for its welcome",
+	"drain without bucket", "resend in a quiet period", "audit gap", "queue index not kept", "lost numbers not told"}
 
 func (p plant) String() string { return plantNames[p] }
 
@@ -53,6 +59,11 @@ func (p plant) input(g *simGateway, in engine.Input) engine.Input {
 			return &c
 		}
 	case *engine.Uplink:
+		if m, ok := x.Msg.(*wire.Hello); ok && p == plantTop {
+			c := *m
+			c.TopSeq, c.TopToken = 0, 0
+			return &engine.Uplink{Node: x.Node, Msg: &c}
+		}
 		m, ok := x.Msg.(*wire.Event)
 		if !ok {
 			return in
@@ -78,6 +89,18 @@ func (p plant) ready(g *simGateway, r *engine.Ready) {
 				i.Version++
 			}
 		}
+	case plantQuiet:
+		if g.eng.Quiet().On {
+			p.again(g, r)
+		}
+	case plantAudit:
+		r.Records.Audits = slices.DeleteFunc(r.Records.Audits, func(a engine.Audit) bool { return a.Number == 3 })
+	case plantQueue:
+		for k := range r.Records.Instructions {
+			if w := &r.Records.Instructions[k]; w.Queue == engine.QueueLeave {
+				w.Queue = engine.QueueSame
+			}
+		}
 	case plantStep:
 		for k := range r.Records.Instructions {
 			w := &r.Records.Instructions[k]
@@ -94,6 +117,17 @@ func (p plant) ready(g *simGateway, r *engine.Ready) {
 	}
 	for k, s := range r.Effects.Sends {
 		r.Effects.Sends[k].Msg = p.message(g, s.Msg)
+	}
+}
+
+// again sends once more what a node has not confirmed.
+func (p plant) again(g *simGateway, r *engine.Ready) {
+	for _, i := range g.log.insts {
+		if i.State == engine.StateDispatched && i.ReceivedAt == 0 {
+			r.Effects.Sends = append(r.Effects.Sends, engine.Send{Node: i.Node, Msg: &wire.Instruction{Seq: i.Seq, Key: i.Key("default"),
+				Token: i.Token, Attempt: i.Attempt, Intent: i.Intent, Args: i.Args, NotAfter: i.NotAfter, Trace: i.Trace, Resend: i.Sends}})
+			return
+		}
 	}
 }
 

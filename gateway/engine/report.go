@@ -34,13 +34,13 @@ func (e *Engine) inOrder(n *node, number uint64) bool {
 		e.effects.Counts.DuplicateEvents++
 		return false
 	}
-	if number > n.cursor.Last+1 && mutant.Active != mutant.GapAccepted {
+	if number > n.cursor.Last+1 && !mutant.On(mutant.GapAccepted) {
 		e.effects.Counts.EventGaps++
 		n.gap = true
 		return false
 	}
 	n.cursor.Last = number
-	if !n.moved {
+	if !n.moved && !mutant.On(mutant.CursorLost) {
 		n.moved = true
 		e.moved = append(e.moved, n)
 	}
@@ -79,7 +79,7 @@ func (e *Engine) reported(now Now, n *node, m *wire.Event) *inst {
 			Code: m.Code, Event: m.Number, Detail: m.Detail})
 		return nil
 	}
-	if i.Token != m.Token && mutant.Active != mutant.StaleTokenAccepted {
+	if i.Token != m.Token && !mutant.On(mutant.StaleAccepted) {
 		e.stale(now, i, Entry{What: WhatRefused, Path: PathPrimary, Actor: n.ID, Token: m.Token, Attempt: m.Attempt,
 			Code: m.Code, Event: m.Number, Detail: fmt.Sprintf("%s carries the token %v, which is not the current one", wire.EventID(n.ID, m.Number), m.Token)})
 		return nil
@@ -297,11 +297,15 @@ func (e *Engine) processed(now Now, i *inst, r report) {
 		to = StateCancelled
 	case wire.ClassUnknown, wire.ClassInvalid:
 		to = StateTimeout
+		if mutant.On(mutant.UnknownIsSuccess) {
+			to = StateSucceeded
+		}
 	}
 	if r.code == wire.CodeExpired {
 		to = StateTimeout
 	}
 	switch {
+	case mutant.On(mutant.TableIgnored):
 	case r.started == 0 && Allowed(i.State, to):
 	case r.started == 0 && class == wire.ClassRefused:
 		// The table knows no other way, but nothing was started.

@@ -18,13 +18,18 @@ var (
 //	8     progress after a stop made a retry RUNNING, then CANCELLED
 //	2174  a retry cancelled after an unknown outcome was CANCELLED
 //	11143 an agent with a new journal took an old token before its welcome
-var oldSeeds = []uint64{8, 2174, 11143}
+//	31    what was taken out of a backlog did not let go what stood behind it
+//	13    a retry ran again what the log had lost, an older copy of itself
+//	91    an agent was not seen to know more, because others had been given its numbers
+//	1247  a retry that was due before a quiet period was sent in it
+//	2388  the cancel of a retry that had never been sent went out without a token
+var oldSeeds = []uint64{8, 2174, 11143, 31, 13, 91, 1247, 2388}
 
 // TestSimulatedSites plays many short lives of a site, each from its seed, twice:
 // no rule may break, and both runs must be the same to the last message. To look
 // into one: go test ./gateway/engine -run SimulatedSites -seed N -seeds 1
 func TestSimulatedSites(t *testing.T) {
-	n := 300
+	n := 200
 	if raceDetector {
 		n = 20 // one goroutine: there is nothing to race
 	}
@@ -65,7 +70,7 @@ func TestSimulatedSites(t *testing.T) {
 // between the engine and its site, breaks one within a bounded number of seeds.
 func TestPlantedFaultsAreCaught(t *testing.T) {
 	const most = 200
-	rare := map[plant]uint64{plantHasty: 1560} // where to begin
+	rare := map[plant]uint64{plantHasty: 1060} // where to begin
 	for p := plantNone + 1; p < plantCount; p++ {
 		t.Run(p.String(), func(t *testing.T) {
 			for seed := max(1, rare[p]); seed <= rare[p]+most; seed++ {

@@ -32,13 +32,16 @@ type journal struct {
 	attempts    map[wire.Token]*attempt
 	events      []*wire.Event // not acknowledged yet
 	next        uint64
+	topSeq      uint64
+	topToken    uint64
 }
 
 type attempt struct {
 	msg     *wire.Instruction
 	ref     wire.Ref
 	number  uint8
-	stored  bool // in the journal
+	stored  bool   // in the journal
+	first   uint64 // number of its first event
 	started int64
 	code    wire.Code // of its end
 }
@@ -71,6 +74,7 @@ func (a *simAgent) boot() {
 	}
 	a.w.trace(a.id + " starts")
 	a.connect()
+	a.tellNarrow()
 	a.work()
 }
 
@@ -89,6 +93,7 @@ func (a *simAgent) crash(wiped bool) {
 
 func (a *simAgent) die() {
 	a.up, a.life = false, nil
+	a.tellNarrow()
 	a.dropped()
 	a.w.after(a.w.span(100, 8000), a.boot)
 }
@@ -113,6 +118,7 @@ func (a *simAgent) stop() {
 func (a *simAgent) heal() {
 	a.quiet = 0
 	a.narrowbandDown = false
+	a.tellNarrow()
 }
 
 // later does something if the same process still runs.
@@ -133,6 +139,7 @@ func (a *simAgent) receive(m wire.Message) {
 			a.welcomed = true
 			a.acked(m.Through)
 			a.sendEvents()
+			a.digest()
 			return
 		}
 	case *wire.EventAck:
@@ -180,6 +187,8 @@ func (a *simAgent) instruction(m *wire.Instruction) {
 		a.say(&wire.Report{States: []wire.State{a.state(ref)}})
 		return
 	}
+	j := &a.journal
+	j.topSeq, j.topToken = max(j.topSeq, m.Seq), max(j.topToken, m.Token.Seq)
 	t := &attempt{msg: m, ref: ref, number: m.Attempt}
 	for _, o := range a.journal.attempts {
 		if o.ref.Seq == m.Seq && o.ref.Token.Seq > m.Token.Seq {
@@ -246,6 +255,46 @@ func (a *simAgent) state(ref wire.Ref) wire.State {
 		}
 	}
 	return s
+}
+
+// becameOf answers a question over narrowband. What waits is brought into the
+// journal first, so that the answer stays true.
+func (a *simAgent) becameOf(q wire.CompactQuery) wire.Code {
+	for _, t := range a.queue {
+		if t.ref.Seq == q.Seq && t.number == q.Attempt && !t.stored {
+			a.store(t)
+			a.event(t, wire.PhaseReceived)
+		}
+	}
+	for _, t := range a.journal.attempts {
+		switch {
+		case t.ref.Seq != q.Seq || t.number != q.Attempt:
+		case t.code != wire.CodeNone:
+			return t.code
+		case t.started != 0:
+			return wire.CodeStarted
+		default:
+			return wire.CodeReceived
+		}
+	}
+	return wire.CodeNever
+}
+
+// digest sums up what the agent holds and the gateway has acknowledged to know of.
+func (a *simAgent) digest() {
+	through := a.journal.next - 1
+	if len(a.journal.events) > 0 {
+		through = a.journal.events[0].Number - 1
+	}
+	var refs []wire.Ref
+	for _, t := range a.journal.attempts {
+		if t.code == wire.CodeNone && t.first != 0 && t.first <= through {
+			refs = append(refs, t.ref)
+		}
+	}
+	m := &wire.Digest{Session: a.session}
+	m.Hash, m.Count = wire.DigestOf(refs)
+	a.say(m)
 }
 
 // work starts what there are workers for; never two attempts of one instruction
@@ -342,6 +391,9 @@ func (a *simAgent) cancel(m *wire.Cancel) {
 func (a *simAgent) event(t *attempt, p wire.Phase) {
 	e := &wire.Event{Number: a.journal.next, Seq: t.ref.Seq, Token: t.ref.Token, Attempt: t.number, Phase: p, StartedAt: t.started}
 	a.journal.next++
+	if t.first == 0 {
+		t.first = e.Number
+	}
 	ack := wire.CompactAck{Seq: t.ref.Seq, Attempt: t.number, Code: wire.CodeStarted}
 	switch p {
 	case wire.PhaseReceived:

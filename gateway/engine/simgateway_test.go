@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/apollo-11/apollo11/gateway/engine"
@@ -26,6 +27,10 @@ type simGateway struct {
 	pending []simBatch
 	syncing bool
 	boots   uint64
+	rate    int // of the drain
+	burst   int
+	bound   *backlogs
+	copy    *modelLog // an older copy of the log, nil before it is made
 }
 
 type simBatch struct {
@@ -34,11 +39,16 @@ type simBatch struct {
 }
 
 func newSimGateway(w *world) *simGateway {
-	return &simGateway{w: w, durable: newModelLog(), first: map[uint64]time.Duration{}}
+	return &simGateway{w: w, durable: newModelLog(), first: map[uint64]time.Duration{}, rate: 2 + w.rnd.IntN(30), burst: 1 + w.rnd.IntN(10)}
 }
 
 func (g *simGateway) config() engine.Config {
-	return engine.Config{Window: 3, Capacity: 1000, Retry: engine.Retry{Max: 2, InitialMs: 300, MaxMs: 2000}}
+	c := engine.Config{Window: 3, Capacity: 1000, Retry: engine.Retry{Max: 2, InitialMs: 300, MaxMs: 2000},
+		DrainRate: g.rate, DrainBurst: g.burst, LowWater: 2, HighWater: 6}
+	if g.w.plant == plantBucket {
+		c.DrainRate, c.DrainBurst = 1000, 1000
+	}
+	return c
 }
 
 func (g *simGateway) now() engine.Now {
@@ -53,8 +63,12 @@ func (g *simGateway) boot() {
 	g.inputs, g.pending, g.planned, g.syncing, g.wakeAt = nil, nil, false, false, 0
 	g.eng = engine.New(g.config(), g.log.counters, rand.New(rand.NewPCG(g.w.rnd.Uint64(), g.boots)))
 	g.log.recover(g.eng, g.now())
+	g.bound = newBacklogs(g)
 	g.w.trace("gateway starts")
 	g.round()
+	for _, a := range g.w.agents {
+		g.w.after(g.w.span(10, 3000), a.tellNarrow)
+	}
 	for _, c := range g.w.clients {
 		c.reconnected()
 	}
@@ -76,6 +90,22 @@ func (g *simGateway) crash() {
 		a.dropped()
 	}
 	g.w.after(g.w.span(10, 4000), g.boot)
+}
+
+// restore puts an older copy of the log in the place of the log. What was
+// acknowledged since is lost; nothing may be executed twice for that.
+func (g *simGateway) restore() {
+	if g.copy == nil {
+		g.copy = g.durable.clone()
+		return
+	}
+	g.crash()
+	g.w.trace("an older copy of the log is restored")
+	g.w.oracle.restored(g.durable, g.copy)
+	g.durable, g.first = g.copy.clone(), map[uint64]time.Duration{}
+	for _, c := range g.w.clients {
+		c.known = slices.DeleteFunc(c.known, func(p *publish) bool { return g.durable.ids[p.taskID] == 0 })
+	}
 }
 
 // jump sets the gateway's clock to another time.
@@ -127,8 +157,10 @@ func (g *simGateway) round() {
 		g.log.step(g.eng, now, in)
 	}
 	g.inputs = nil
+	quiet := g.log.quiet.On
 	r := g.eng.Ready(now)
 	g.w.plant.ready(g, &r)
+	g.bound.ready(&r, now, quiet && g.eng.Quiet().On)
 	g.w.rounds++
 	g.check(&r, now)
 	if g.w.err != nil {
@@ -163,7 +195,7 @@ func (g *simGateway) check(r *engine.Ready, now engine.Now) {
 	}
 	for _, x := range r.Records.Instructions {
 		g.w.oracle.recorded(&x.Instruction)
-		g.inTime(&x.Instruction, now)
+		g.inTime(&x, now)
 	}
 	for _, s := range r.Effects.Sends {
 		if m, ok := s.Msg.(*wire.Instruction); ok && m.Resend == 0 && m.NotAfter != 0 && now.Wall >= m.NotAfter {
@@ -175,14 +207,16 @@ func (g *simGateway) check(r *engine.Ready, now engine.Now) {
 // inTime demands that what expires is ended soon after its limit: that the engine
 // asked to be woken for it. After a jump of the clock that is not demanded of
 // what was there before.
-func (g *simGateway) inTime(i *engine.Instruction, now engine.Now) {
+func (g *simGateway) inTime(x *engine.Write, now engine.Now) {
+	i := &x.Instruction
 	const soon = 500 * time.Millisecond
 	late := time.Duration(now.Wall-i.NotAfter) * time.Millisecond
 	if i.Version == 1 {
 		g.first[i.Seq] = g.w.now
 	}
 	since := max(g.first[i.Seq], g.started)
-	if i.Reason == engine.ReasonExpired && i.Attempt == 0 && late > soon && since >= g.jumped && g.w.now-since > late {
+	timeout := slices.ContainsFunc(x.Entries, func(e engine.Entry) bool { return e.What == engine.WhatTimeout })
+	if timeout && i.Reason == engine.ReasonExpired && i.Attempt == 0 && late > soon && since >= g.jumped && g.w.now-since > late {
 		g.w.fail("instruction %d expired %v ago, and only now the engine says so", i.Seq, late)
 	}
 }
@@ -230,4 +264,18 @@ func (g *simGateway) deliver(f *engine.Effects) {
 			}
 		}
 	}
+	for _, c := range f.Compacts {
+		for _, a := range g.w.agents {
+			if wire.Short(a.id) == c.Short {
+				a.asked(c.Frame)
+			}
+		}
+	}
+}
+
+func welcome(m wire.Message) (*wire.Welcome, bool) { w, ok := m.(*wire.Welcome); return w, ok }
+
+func instruction(m wire.Message) (*wire.Instruction, bool) {
+	i, ok := m.(*wire.Instruction)
+	return i, ok
 }

@@ -17,6 +17,7 @@ type simLink struct {
 	welcomed       bool
 	quiet          time.Duration // until then nothing gets through
 	narrowbandDown bool
+	narrowTold     *identity     // the gateway's process that was told of the narrowband connection
 	lastUp         time.Duration // arrival of the latest message, when order is kept
 	lastDown       time.Duration
 }
@@ -50,7 +51,8 @@ func (a *simAgent) greet() {
 		first = a.journal.events[0].Number
 	}
 	a.say(&wire.Hello{Session: a.session, Incarnation: a.journal.incarnation, Short: wire.Short(a.id),
-		Labels: map[string]string{"role": "worker"}, First: first, Next: a.journal.next})
+		Labels: map[string]string{"role": "worker"}, First: first, Next: a.journal.next,
+		TopSeq: a.journal.topSeq, TopToken: a.journal.topToken})
 	s := a.session
 	a.later(2*time.Second, func() {
 		if a.conn != nil && a.session == s && !a.welcomed {
@@ -70,6 +72,7 @@ func (a *simAgent) beat() {
 		a.say(&wire.Heartbeat{Session: s})
 		if a.welcomed {
 			a.sendEvents()
+			a.digest()
 		}
 		a.beat()
 	})
@@ -193,6 +196,43 @@ func (a *simAgent) down(m wire.Message) {
 			}
 		})
 	}
+}
+
+// secondBoard lets another board with the same name connect: it takes over the
+// connection at the broker, says hello and is silent.
+func (a *simAgent) secondBoard() {
+	w := a.w
+	w.trace("a second " + a.id)
+	a.cut()
+	h := &wire.Hello{Session: w.rnd.Uint64() | 1, Incarnation: w.rnd.Uint64() | 1, Short: wire.Short(a.id),
+		Labels: map[string]string{"role": "worker"}, First: 1, Next: 1}
+	for range 1 + w.rnd.IntN(3) {
+		w.after(w.span(1, 8000), func() { w.gateway.put(&engine.Uplink{Node: a.id, Msg: h}) })
+	}
+}
+
+// tellNarrow tells the gateway how the narrowband connection stands.
+func (a *simAgent) tellNarrow() {
+	g := a.w.gateway
+	up := a.up && !a.narrowbandDown && g.process != nil
+	if told := a.narrowTold != nil && a.narrowTold == g.process; told == up {
+		return
+	}
+	a.narrowTold = nil
+	if up {
+		a.narrowTold = g.process
+	}
+	g.put(&engine.NarrowbandUp{Short: wire.Short(a.id), Up: up})
+}
+
+// asked brings a frame of the gateway to the agent on the narrowband path.
+func (a *simAgent) asked(f engine.CompactFrame) {
+	w := a.w
+	q, ok := f.(wire.CompactQuery)
+	if !ok || !w.calm && (a.narrowbandDown || w.chance(0.2)) {
+		return
+	}
+	a.later(w.span(50, 2000), func() { a.whisper(wire.CompactAck{Seq: q.Seq, Attempt: q.Attempt, Code: a.becameOf(q)}) })
 }
 
 // whisper sends a compact ack on the narrowband path: slow, lossy, unordered.

@@ -17,17 +17,21 @@ type oracle struct {
 	runs     map[wire.Token]*run
 	bySeq    map[uint64][]*run
 	reported map[wire.Token]wire.Code // ends that an agent has in its journal
+	older    bool                     // an older copy of the log was restored
+	lost     map[wire.Token]bool      // given out by the log in between
 }
 
 // run is one execution.
 type run struct {
-	token wire.Token
-	code  wire.Code // CodeNone while it runs
-	lost  bool      // its journal was wiped while it ran
+	token  wire.Token
+	number int // of the submission
+	node   string
+	code   wire.Code // CodeNone while it runs
+	lost   bool      // its journal was wiped while it ran
 }
 
 func newOracle(w *world) *oracle {
-	return &oracle{w: w, taken: map[int]*publish{}, runs: map[wire.Token]*run{}, bySeq: map[uint64][]*run{}, reported: map[wire.Token]wire.Code{}}
+	return &oracle{w: w, taken: map[int]*publish{}, runs: map[wire.Token]*run{}, bySeq: map[uint64][]*run{}, reported: map[wire.Token]wire.Code{}, lost: map[wire.Token]bool{}}
 }
 
 // submission gives a task its number, which its arguments carry.
@@ -65,9 +69,13 @@ func (o *oracle) started(a *simAgent, t *attempt) {
 	if o.runs[t.ref.Token] != nil {
 		o.w.fail("token %v of instruction %d is executed twice", t.ref.Token, t.ref.Seq)
 	}
-	if !ok {
+	lost := o.lost[t.ref.Token] // it was on disk once
+	if !ok && !lost {
 		o.w.fail("instruction %d is executed and not on disk", t.ref.Seq)
 		return
+	}
+	if lost {
+		i = engine.Instruction{Seq: t.ref.Seq, NotAfter: t.msg.NotAfter, Node: a.id}
 	}
 	if i.NotAfter != 0 && o.w.wall() >= i.NotAfter {
 		o.w.fail("instruction %d is started %d ms after its limit", i.Seq, o.w.wall()-i.NotAfter)
@@ -77,14 +85,36 @@ func (o *oracle) started(a *simAgent, t *attempt) {
 	}
 	p := o.order(t.msg.Args)
 	for _, r := range o.bySeq[i.Seq] {
-		if p != nil && p.spec.Intent != wire.IntentGPIOWrite && (r.lost || !harmless(r.code)) {
+		if p != nil && !lost && r.number == p.number && r.node == a.id && p.spec.Intent != wire.IntentGPIOWrite && (r.lost || !harmless(r.code)) && !o.asked(i.Seq) {
 			o.w.fail("%s of instruction %d is executed again (%v) after an attempt (%v) that ended with %v, lost %v",
 				p.spec.Intent, i.Seq, t.ref.Token, r.token, r.code, r.lost)
 		}
 	}
-	r := &run{token: t.ref.Token}
+	r := &run{token: t.ref.Token, number: p.number, node: a.id}
 	o.runs[r.token] = r
 	o.bySeq[i.Seq] = append(o.bySeq[i.Seq], r)
+}
+
+// asked reports whether an operator has asked for an attempt.
+func (o *oracle) asked(seq uint64) bool {
+	return slices.ContainsFunc(o.w.gateway.durable.lines[seq], func(e engine.Entry) bool {
+		return e.What == engine.WhatRetrying && !e.Implied && e.Actor != ""
+	})
+}
+
+// restored forgives what an older copy d of the log does not hold.
+func (o *oracle) restored(old, d *modelLog) {
+	o.older = true
+	for t := range old.tokens {
+		if _, ok := d.tokens[t]; !ok {
+			o.lost[t] = true
+		}
+	}
+	for n, p := range o.taken {
+		if first := d.ids[p.taskID]; first == 0 || o.order(d.tasks[first].Spec.Args) != p {
+			delete(o.taken, n)
+		}
+	}
 }
 
 func (o *oracle) ended(t *attempt) {
@@ -126,7 +156,7 @@ func (o *oracle) recorded(i *engine.Instruction) {
 			o.w.fail("instruction %d is FAILED with the code %v", i.Seq, i.Code)
 		}
 	case engine.StateCancelled:
-		if i.CancelBy == "" && i.Code == wire.CodeCancelled {
+		if i.CancelBy == "" && i.Code == wire.CodeCancelled && !o.older {
 			o.w.fail("instruction %d is CANCELLED, and nobody asked", i.Seq)
 		}
 	}
@@ -198,7 +228,10 @@ func (o *oracle) final() {
 		if !i.State.Settled() || d.open[d.ids[i.Task]] {
 			o.w.fail("instruction %d ended as %v, its task open %v", seq, i.State, d.open[d.ids[i.Task]])
 		}
-		if c, ok := o.reported[i.Token]; ok && i.Code != c && i.Attempt != 0 {
+		// An end that was acknowledged in a log of which an older copy was restored is
+		// not told again: it stays unknown.
+		untold := o.older && i.State == engine.StateTimeout && i.Code == wire.CodeNone
+		if c, ok := o.reported[i.Token]; ok && i.Code != c && i.Attempt != 0 && !untold {
 			o.w.fail("instruction %d ended as %v with the code %v, its agent has reported %v", seq, i.State, i.Code, c)
 		}
 		if o.w.gateway.log.lines[seq][len(o.w.gateway.log.lines[seq])-1].To != i.State {

@@ -39,6 +39,7 @@ type world struct {
 	gateway *simGateway
 	agents  []*simAgent
 	clients []*simClient
+	hands   *simOperator
 	oracle  *oracle
 	hash    uint64
 	tail    []string // the latest lines of the trace
@@ -46,6 +47,10 @@ type world struct {
 	// Chances, drawn from the seed.
 	drop, repeat, fsync float64
 	ordered             bool // agents' messages keep their order
+	// restores is a site of which an older copy of the log is restored once, with
+	// no other loss of memory beside it: the gateway has nothing but what its agents
+	// remember.
+	restores bool
 }
 
 // newWorld builds a site from a seed, with a planted fault or none.
@@ -63,6 +68,8 @@ func newWorld(seed uint64, p plant) *world {
 	for n := range 2 {
 		w.clients = append(w.clients, newSimClient(w, fmt.Sprintf("hmi-%d", n+1)))
 	}
+	w.hands = newSimOperator(w)
+	w.restores = w.chance(0.2)
 	return w
 }
 
@@ -75,6 +82,7 @@ func (w *world) run() error {
 	for _, c := range w.clients {
 		c.next()
 	}
+	w.hands.next()
 	w.chaos()
 	w.until(faultyPhase, nil)
 	w.calm = true
@@ -143,15 +151,17 @@ func (w *world) chaos() {
 			return
 		}
 		a := w.agents[w.rnd.IntN(len(w.agents))]
-		switch w.rnd.IntN(12) {
+		switch w.rnd.IntN(14) {
 		case 0:
-			w.gateway.crash()
+			if !w.oracle.older {
+				w.gateway.crash()
+			}
 		case 1:
 			w.gateway.jump(int64(w.rnd.IntN(40_000) - 20_000))
 		case 2, 3:
 			a.crash(false)
 		case 4:
-			a.crash(w.chance(0.5))
+			a.crash(!w.restores && w.chance(0.5))
 		case 5:
 			a.stop()
 		case 6, 7, 8:
@@ -160,6 +170,15 @@ func (w *world) chaos() {
 			a.partition(w.span(500, 20_000))
 		case 11:
 			a.narrowbandDown = !a.narrowbandDown
+			a.tellNarrow()
+		case 12:
+			if !w.restores {
+				a.secondBoard()
+			}
+		case 13:
+			if w.restores && !w.oracle.older {
+				w.gateway.restore()
+			}
 		}
 		w.chaos()
 	})

@@ -91,7 +91,7 @@ func (e *Engine) resubmit(in *Submit, t *task, sum [16]byte) {
 
 // retransmitted looks for the first copy of an MQTT publish (A10).
 func (e *Engine) retransmitted(now Now, in *Submit) (Mark, bool) {
-	if !in.Dup || in.Mark == nil || mutant.Active == mutant.DuplicatePublish {
+	if !in.Dup || in.Mark == nil || mutant.On(mutant.PublishRepeated) {
 		return Mark{}, false
 	}
 	m, ok := e.marks.find(in.Mark.Client, in.Mark.PacketID)

@@ -184,6 +184,7 @@ const (
 	WhatRefused    What = 14 // a report was refused: stale token, illegal step
 	WhatQueried    What = 15 // the agent was asked what became of it
 	WhatResolved   What = 16 // an operator settled it by hand
+	WhatDoubted    What = 17 // the log is an older copy: no further attempt without an operator
 )
 
 var whatNames = [...]string{
@@ -192,7 +193,7 @@ var whatNames = [...]string{
 	WhatProcessed: "processed", WhatJoined: "joined", WhatRetrying: "retrying",
 	WhatTimeout: "timeout", WhatCancelAsk: "cancel_requested", WhatCancelled: "cancelled",
 	WhatRequeued: "requeued", WhatRefused: "refused", WhatQueried: "queried",
-	WhatResolved: "resolved",
+	WhatResolved: "resolved", WhatDoubted: "doubted",
 }
 
 // String is the entry's name in timelines and logs.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -20,6 +21,15 @@ import (
 func num(tab string, n uint64) []byte { return binary.BigEndian.AppendUint64([]byte(tab), n) }
 
 func text(tab, s string) []byte { return storage.AppendString([]byte(tab), s) }
+
+// auditOne is an audit entry with the number 1, as it is stored.
+func auditOne(t *testing.T) []byte {
+	b, err := wire.EncodeRecord(&engine.Audit{Number: 1, Action: engine.ActionCancel})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
 
 // TestE5_ADamagedRecordIsNamed damages one record at a time. Who reads it gets an
 // error that says which it is; nothing is skipped in silence.
@@ -69,6 +79,31 @@ func TestE5_ADamagedRecordIsNamed(t *testing.T) {
 				_, err := l.Reader().DeadLetters(context.Background(), 0, 10)
 				return err
 			}, fmt.Sprintf("%x", num("d", 1))},
+		{"audit entry", num("a", 2), garbage,
+			func(l *ledger.Ledger) error {
+				_, err := l.Reader().Audit(context.Background(), 0, 10)
+				return err
+			}, fmt.Sprintf("%x, audit entry 2,", num("a", 2))},
+		{"audit entry at recovery", num("a", 2), garbage, recoverAll, fmt.Sprintf("%x, audit entry 2,", num("a", 2))},
+		{"audit entry in another's place", num("a", 2), auditOne(t), recoverAll, "entry 1 in the place of 2"},
+		{"long key of an audit entry", append(num("a", 2), 0), garbage, recoverAll, fmt.Sprintf("%x", append(num("a", 2), 0))},
+		{"quiet period", []byte("Q"), garbage, recoverAll, fmt.Sprintf("%x", "Q")},
+		{"lost numbers", []byte("L"), garbage, recoverAll, fmt.Sprintf("%x", "L")},
+		{"one dead letter", num("d", 1), garbage,
+			func(l *ledger.Ledger) error {
+				_, err := l.Reader().DeadLetter(context.Background(), 1)
+				return err
+			}, fmt.Sprintf("%x", num("d", 1))},
+		{"long key of the operator queue", append(num("q", 1), 0), []byte{},
+			func(l *ledger.Ledger) error {
+				_, _, err := l.Reader().Queue(context.Background(), 0, 10)
+				return err
+			}, fmt.Sprintf("%x", append(num("q", 1), 0))},
+		{"instruction in the operator queue", num("i", 3), garbage,
+			func(l *ledger.Ledger) error {
+				_, _, err := l.Reader().Queue(context.Background(), 0, 10)
+				return err
+			}, fmt.Sprintf("%x", num("i", 3))},
 		{"key of an unfinished task", []byte("ox"), []byte{}, recoverAll, fmt.Sprintf("%x", "ox")},
 		{"long key of a task", append(num("T", 9), 0), []byte{}, list, fmt.Sprintf("%x", append(num("T", 9), 0))},
 	} {
@@ -78,7 +113,14 @@ func TestE5_ADamagedRecordIsNamed(t *testing.T) {
 			g := newGateway(t, l, engine.Now{Wall: start})
 			in := submit("one", "a", "b")
 			in.Mark = &engine.Mark{Client: "hmi", PacketID: 7}
-			g.step(hello("a", 1, 1, 1), in, &engine.Garbage{Kind: "task"})
+			failing := submit("failing", "a")
+			failing.Spec.Intent = wire.IntentGPIOPulse
+			g.step(hello("a", 1, 1, 1), in, failing, &engine.Garbage{Kind: "task"}, quietOn(g, time.Hour), quietOn(g, time.Hour))
+			three, _, err := l.Instruction(3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.step(processed("a", 1, three, wire.CodeFailed))
 			if err := c.read(l); err != nil {
 				t.Fatalf("before the damage: %v", err)
 			}

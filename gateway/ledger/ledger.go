@@ -45,14 +45,14 @@ func (l *Ledger) fill(b Batch, r *engine.Records) error {
 		if err := l.set(b, numKey(l.key, tabTask, t.First), t); err != nil {
 			return err
 		}
-		if mutant.Active == mutant.TaskIndexLost {
+		if mutant.On(mutant.TaskIndexLost) {
 			continue
 		}
 		b.Set(textKey(l.key, tabTaskID, t.ID), binary.BigEndian.AppendUint64(nil, t.First))
 	}
 	for _, first := range r.Opened {
-		if mutant.Active == mutant.OpenIndexLost {
-			continue
+		if mutant.On(mutant.IndexLost) {
+			break
 		}
 		b.Set(numKey(l.key, tabOpen, first), nil)
 	}

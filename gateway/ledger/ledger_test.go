@@ -75,7 +75,11 @@ func TestEveryFieldOfEveryRecordComesBack(t *testing.T) {
 		got, err := l.Mark(m.Client, m.PacketID)
 		same("mark", got, &m, err)
 	}
+	audits, err := rd.Audit(ctx(t), 0, 10)
+	slices.SortFunc(r.Audits, func(a, b engine.Audit) int { return int(a.Number) - int(b.Number) })
+	same("audit", audits, r.Audits, err)
 	e := recoverEngine(t, l, engine.Now{Wall: start})
+	same("quiet", e.Quiet(), *r.Quiet, nil)
 	for k, n := range e.Nodes() {
 		want := r.Nodes[slices.IndexFunc(r.Nodes, func(x engine.Node) bool { return x.ID == n.Node.ID })]
 		same(fmt.Sprintf("node %d", k), n.Node, want, nil)

@@ -145,7 +145,7 @@ func (j *Job) Empty() bool { return j.pending == nil && j.Effects.Empty() }
 // Settle waits until the job is on disk and then lets its effects out. After an
 // error nothing was let out, and nothing that comes after the job may be.
 func (j *Job) Settle(deliver func(*Job)) error {
-	if mutant.Active == mutant.EffectsBeforeCommit {
+	if mutant.On(mutant.EffectsFirst) {
 		deliver(j)
 		deliver = func(*Job) {}
 	}

@@ -2,6 +2,8 @@ package outage
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/apollo-11/apollo11/gateway/engine"
@@ -37,14 +39,21 @@ type LossResult struct {
 	// WithinSends is stricter: it also counts what was sent again at once, because
 	// the node had said over narrowband that it had not got it.
 	WithinSends [roundsAllowed + 1]float64 `json:"confirmed_within_resends"`
-	Slowest     time.Duration              `json:"slowest_ns"` // of those, from first dispatch to confirmation
-	Succeeded   int                        `json:"succeeded"`
-	Given       int                        `json:"given_up"` // TIMEOUT: to the operator queue
-	Open        int                        `json:"open"`     // not settled: must be 0
-	Twice       int                        `json:"twice"`    // tokens that ran more than once: must be 0
-	Resent      int                        `json:"resent"`
-	Took        time.Duration              `json:"took_ns"` // virtual
-	Err         string                     `json:"error,omitempty"`
+	// Median, P99 and P999 are from the first dispatch to the confirmation.
+	Median    time.Duration `json:"median_ns"`
+	P99       time.Duration `json:"p99_ns"`
+	P999      time.Duration `json:"p999_ns"`
+	Succeeded int           `json:"succeeded"`
+	Given     int           `json:"given_up"` // TIMEOUT: to the operator queue
+	Open      int           `json:"open"`     // not settled: must be 0
+	Twice     int           `json:"twice"`    // tokens that ran more than once: must be 0
+	Resent    int           `json:"resent"`
+	// Jammed is how long the alarm stood that says that compensation pauses because
+	// acks are slow: an ack that was lost comes with the agent's repetition after
+	// 5 s, and looks slow.
+	Jammed time.Duration `json:"jammed_ns"`
+	Took   time.Duration `json:"took_ns"` // virtual
+	Err    string        `json:"error,omitempty"`
 }
 
 // OK reports whether enough was confirmed in time, everything settled and nothing
@@ -58,8 +67,11 @@ func (r LossResult) String() string {
 	if r.Narrowband {
 		with = "with narrowband"
 	}
-	return fmt.Sprintf("%.0f %% of all messages lost, %s: confirmed within 0, 1, 2, 3 rounds %.2f, %.2f, %.2f, %.2f %% (3 resends: %.2f %%); %d of %d succeeded, %d given up, %d ran twice",
-		100*r.Share, with, 100*r.Within[0], 100*r.Within[1], 100*r.Within[2], 100*r.Within[3], 100*r.WithinSends[3], r.Succeeded, r.Commands, r.Given, r.Twice)
+	share := func(k int) float64 { return 100 * r.Within[k] }
+	return fmt.Sprintf("%.0f %% of all messages lost, %s: confirmed within 0, 1, 2, 3 rounds %.2f, %.2f, %.2f, %.2f %% (3 resends: %.2f %%);\n"+
+		"    99 %% in %.0f s, 99.9 %% in %.0f s, compensation_paused stood for %.0f of %.0f s; %d of %d succeeded, %d given up, %d ran twice",
+		100*r.Share, with, share(0), share(1), share(2), share(3), 100*r.WithinSends[3],
+		r.P99.Seconds(), r.P999.Seconds(), r.Jammed.Seconds(), r.Took.Seconds(), r.Succeeded, r.Commands, r.Given, r.Twice)
 }
 
 // follow is what is known of one command.
@@ -76,7 +88,8 @@ func Loss(o LossOptions) LossResult {
 	s := newSite(o.Seed, o.Nodes, o.Narrowband)
 	r := LossResult{LossOptions: o}
 	known := map[uint64]*follow{}
-	s.wrote = func(w engine.Write) { r.count(s.now, w, known) }
+	took := []time.Duration{}
+	s.wrote = func(w engine.Write) { r.count(s.now, w, known, &took) }
 	for _, n := range s.nodes {
 		n.connect()
 	}
@@ -90,7 +103,14 @@ func Loss(o LossOptions) LossResult {
 	}
 	s.until(lossLimit, func() bool { return r.Succeeded+r.Given == o.Commands })
 	r.Took = s.now
+	s.pauses.turn(s.now, false)
+	r.Jammed = s.pauses.sum
 	r.Open = s.eng.Open()
+	slices.Sort(took)
+	at := func(q float64) time.Duration { return took[min(len(took)-1, int(q*float64(len(took))))] }
+	if len(took) > 0 {
+		r.Median, r.P99, r.P999 = at(0.5), at(0.99), at(0.999)
+	}
 	for k := range r.Within {
 		r.Within[k] /= float64(o.Commands)
 		r.WithinSends[k] /= float64(o.Commands)
@@ -109,7 +129,7 @@ func Loss(o LossOptions) LossResult {
 }
 
 // count takes in what the log says of an instruction.
-func (r *LossResult) count(now time.Duration, w engine.Write, known map[uint64]*follow) {
+func (r *LossResult) count(now time.Duration, w engine.Write, known map[uint64]*follow, took *[]time.Duration) {
 	i := &w.Instruction
 	f := known[i.Seq]
 	if f == nil {
@@ -122,8 +142,10 @@ func (r *LossResult) count(now time.Duration, w engine.Write, known map[uint64]*
 			if !e.Implied {
 				f.first = now
 			}
-		case engine.WhatRequeued: // it said that it has not got it, or was away
-			f.asked = true
+		case engine.WhatRequeued:
+			// It was away, or said at once that it has not got it; else the timer of a
+			// node ran out whose path is in doubt.
+			f.asked = !strings.Contains(e.Detail, "seems dead")
 		case engine.WhatResent:
 			r.Resent++
 			f.resends++
@@ -132,7 +154,10 @@ func (r *LossResult) count(now time.Duration, w engine.Write, known map[uint64]*
 			}
 			f.asked = false
 		case engine.WhatReceived:
-			r.confirm(now, f)
+			if !f.confirmed {
+				*took = append(*took, now-f.first)
+				r.confirm(f)
+			}
 		}
 	}
 	if i.State.Settled() && !f.done {
@@ -145,10 +170,7 @@ func (r *LossResult) count(now time.Duration, w engine.Write, known map[uint64]*
 	}
 }
 
-func (r *LossResult) confirm(now time.Duration, f *follow) {
-	if f.confirmed {
-		return
-	}
+func (r *LossResult) confirm(f *follow) {
 	f.confirmed = true
 	for k := range r.Within {
 		if f.rounds <= k {
@@ -157,8 +179,5 @@ func (r *LossResult) confirm(now time.Duration, f *follow) {
 		if f.resends <= k {
 			r.WithinSends[k]++
 		}
-	}
-	if f.rounds <= roundsAllowed {
-		r.Slowest = max(r.Slowest, now-f.first)
 	}
 }

@@ -64,8 +64,9 @@ type site struct {
 	planned bool
 	wakeAt  time.Duration
 	// wrote is told what each round writes.
-	wrote func(engine.Write)
-	err   error // the first thing that must not happen
+	wrote  func(engine.Write)
+	pauses pauses
+	err    error // the first thing that must not happen
 }
 
 func newSite(seed uint64, nodes int, narrowband bool) *site {
@@ -171,6 +172,11 @@ func (s *site) deliver(j *round.Job) {
 			n.receive(m.Msg)
 		}
 	}
+	for _, a := range j.Effects.Alarms {
+		if a.Kind == "compensation_paused" {
+			s.pauses.turn(s.now, a.Raised)
+		}
+	}
 	for _, c := range j.Effects.Compacts {
 		for _, n := range s.nodes {
 			if wire.Short(n.name) == c.Short {
@@ -178,6 +184,20 @@ func (s *site) deliver(j *round.Job) {
 			}
 		}
 	}
+}
+
+// pauses is how long compensation stood still because acks were slow.
+type pauses struct {
+	since time.Duration
+	on    bool
+	sum   time.Duration
+}
+
+func (p *pauses) turn(now time.Duration, on bool) {
+	if p.on {
+		p.sum += now - p.since
+	}
+	p.since, p.on = now, on
 }
 
 // trip is how long a message takes, or false when it is lost.

@@ -114,6 +114,13 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
+// CPU is the processor time that the process has used; it must have ended. On a
+// machine with other work it says more than the clock.
+func (p *Process) CPU() time.Duration {
+	<-p.done
+	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
+}
+
 // Wait waits for the end of the process and returns its exit code.
 func (p *Process) Wait(limit time.Duration) (int, error) {
 	t := time.NewTimer(limit)

@@ -3,10 +3,13 @@ package trial
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/apollo-11/apollo11/fieldagent/gpio"
 	"github.com/apollo-11/apollo11/firmware-sim/torture/rig"
 	"github.com/apollo-11/apollo11/gateway/scada"
 	"github.com/apollo-11/apollo11/wire"
@@ -89,158 +92,175 @@ func (b *book) count() int {
 	return len(b.order)
 }
 
-// account is one instruction: what the log says and what the pins did.
-type account struct {
-	id     string
-	end    scada.InstructionView
-	tokens map[string]int // actuations by token, of every attempt
+// Account is one command: what the client and the log say of it.
+type Account struct {
+	ID      string
+	Acked   bool                  // the client has read the receipt
+	Found   bool                  // the log has it
+	Settled bool                  // nothing more happens by itself
+	End     scada.InstructionView // its only instruction
+	Tokens  []string              // of all its attempts, by the timeline
+
+	acted map[string]int // actuations by token
 }
 
 // settle waits for the end of every command and compares log and pins.
 func (t *Tally) settle(ctx context.Context, s *rig.Site, b *book, nodes []string) error {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
-	byToken := map[string]*account{}
-	var all []*account
-	t.Submitted, t.Acknowledged = len(b.order), len(b.acked)
+	var all []*Account
 	for _, id := range b.order {
-		a, err := t.end(ctx, s, id, b.acked[id])
-		if err != nil {
+		a := &Account{ID: id, Acked: b.acked[id]}
+		if err := a.read(ctx, s); err != nil {
 			return err
 		}
-		if a == nil {
-			continue
-		}
-		t.Taken++
 		all = append(all, a)
-		for token := range a.tokens {
-			byToken[token] = a
-		}
 	}
-	if err := t.pins(s, nodes, byToken); err != nil {
-		return err
-	}
-	for _, a := range all {
-		t.judge(a)
-	}
-	return nil
-}
-
-// end waits for the end of a command; nil when the log does not have it.
-func (t *Tally) end(ctx context.Context, s *rig.Site, id string, acked bool) (*account, error) {
-	var task rig.Task
-	found := false
-	err := rig.Await(ctx, settleLimit, "command "+id+" settled", func() (bool, error) {
-		var err error
-		task, found, err = s.Task(ctx, id)
-		return err == nil && (!found || task.Settled), err
-	})
-	switch {
-	case err != nil && !found:
-		return nil, err
-	case err != nil:
-		t.fault(&t.Lost, "%s is %s for ever", id, task.State)
-		return nil, nil
-	case !found && acked:
-		t.fault(&t.Lost, "%s was acknowledged and is not in the log", id)
-		return nil, nil
-	case !found:
-		return nil, nil
-	case len(task.Instructions) != 1:
-		return nil, fmt.Errorf("command %s has %d instructions, want 1", id, len(task.Instructions))
-	}
-	a := &account{id: id, end: task.Instructions[0], tokens: map[string]int{}}
-	entries, err := s.Timeline(ctx, a.end.Seq)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		if e.Token != "" && e.What != "refused" {
-			a.tokens[e.Token] += 0
-		}
-	}
-	return a, nil
-}
-
-// pins reads what the boards did.
-func (t *Tally) pins(s *rig.Site, nodes []string, byToken map[string]*account) error {
+	moves := map[string][]gpio.Actuation{}
 	for _, n := range nodes {
 		acts, err := s.Actuations(n)
 		if err != nil {
 			return err
 		}
-		for _, act := range acts {
-			a := byToken[act.Cause]
-			if a == nil || a.end.Node != n {
+		moves[n] = acts
+	}
+	return t.Weigh(all, moves)
+}
+
+// read waits for the end of a command, and reads it.
+func (a *Account) read(ctx context.Context, s *rig.Site) error {
+	var task rig.Task
+	err := rig.Await(ctx, settleLimit, "command "+a.ID+" settled", func() (bool, error) {
+		var err error
+		task, a.Found, err = s.Task(ctx, a.ID)
+		return err == nil && (!a.Found || task.Settled), err
+	})
+	switch {
+	case err != nil && !a.Found:
+		return err // the gateway does not answer
+	case !a.Found:
+		return nil
+	case len(task.Instructions) != 1:
+		return fmt.Errorf("command %s has %d instructions, want 1", a.ID, len(task.Instructions))
+	}
+	a.Settled, a.End = task.Settled, task.Instructions[0]
+	// The limit may be over; what has been found so far is still to be read.
+	entries, err := s.Timeline(context.WithoutCancel(ctx), a.End.Seq)
+	for _, e := range entries {
+		if e.Token != "" && e.What != "refused" && !slices.Contains(a.Tokens, e.Token) {
+			a.Tokens = append(a.Tokens, e.Token)
+		}
+	}
+	return err
+}
+
+// Weigh holds every command against what the pins of each node did. The error is
+// about times that cannot be read.
+func (t *Tally) Weigh(all []*Account, moves map[string][]gpio.Actuation) error {
+	owner := map[string]*Account{}
+	for _, a := range all {
+		a.acted = map[string]int{}
+		for _, token := range a.Tokens {
+			owner[token] = a
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(moves)) {
+		for _, act := range moves[n] {
+			a := owner[act.Cause]
+			if a == nil || a.End.Node != n {
 				t.fault(&t.False, "%s was moved by %s, which no instruction for it accounts for", n, act.Cause)
 				continue
 			}
-			a.tokens[act.Cause]++
+			a.acted[act.Cause]++
 			if err := t.inTime(a, act.At); err != nil {
 				return err
 			}
 		}
 	}
+	for _, a := range all {
+		t.Submitted++
+		if a.Acked {
+			t.Acknowledged++
+		}
+		switch {
+		case !a.Found && a.Acked:
+			t.fault(&t.Lost, "%s was acknowledged and is not in the log", a.ID)
+		case !a.Found:
+		default:
+			t.Taken++
+			t.judge(a)
+		}
+	}
 	return nil
 }
 
-// inTime looks at the first actuation of an attempt.
-func (t *Tally) inTime(a *account, at int64) error {
-	if a.end.NotAfter == "" {
+// inTime looks at an actuation of an instruction with a time limit.
+func (t *Tally) inTime(a *Account, at int64) error {
+	if a.End.NotAfter == "" {
 		return nil
 	}
-	limit, err := time.Parse(time.RFC3339, a.end.NotAfter)
+	limit, err := time.Parse(time.RFC3339, a.End.NotAfter)
 	if err != nil {
 		return err
 	}
 	if over := time.Unix(0, at).Sub(limit); over > actuationSlack {
-		t.fault(&t.Late, "%s moved a pin %v after its time limit", a.id, over)
-	}
-	if a.end.Started == "" {
+		t.fault(&t.Late, "%s moved a pin %v after its time limit", a.ID, over)
 		return nil
 	}
-	began, err := time.Parse(time.RFC3339, a.end.Started)
+	if a.End.Started == "" {
+		return nil
+	}
+	began, err := time.Parse(time.RFC3339, a.End.Started)
 	if err == nil && began.After(limit) {
-		t.fault(&t.Late, "%s was started %v after its time limit", a.id, began.Sub(limit))
+		t.fault(&t.Late, "%s was started %v after its time limit", a.ID, began.Sub(limit))
 	}
 	return err
 }
 
 // judge holds an instruction's state against its actuations.
-func (t *Tally) judge(a *account) {
+func (t *Tally) judge(a *Account) {
 	whole := 1
-	if a.end.Intent == wire.IntentGPIOPulse {
+	if a.End.Intent == wire.IntentGPIOPulse {
 		whole = 2 // on and off
 	}
-	acted := 0
-	for token, n := range a.tokens {
+	acted, attempts := 0, 0
+	for _, token := range a.Tokens {
+		n := a.acted[token]
 		acted += n
-		if n > whole {
-			t.fault(&t.Duplicated, "%s: the token %s moved a pin %d times, want %d at most", a.id, token, n, whole)
+		if n > 0 {
+			attempts++
 		}
+		if n > whole {
+			t.fault(&t.Duplicated, "%s: the token %s moved a pin %d times, want %d at most", a.ID, token, n, whole)
+		}
+	}
+	if whole > 1 && attempts > 1 {
+		t.fault(&t.Duplicated, "%s must not be repeated and was done by %d attempts", a.ID, attempts)
 	}
 	if acted > 0 {
 		t.Executed++
 	}
-	if a.end.Attempt > 1 {
+	if a.End.Attempt > 1 {
 		t.Retried++
 	}
-	i := &a.end
+	i := &a.End
 	switch {
+	case !a.Settled:
+		t.fault(&t.Lost, "%s is %s for ever", a.ID, i.State)
 	case i.State == succeeded:
 		t.Confirmed++
 		earlier := strings.Contains(i.Detail, "has done it already")
-		if got := a.tokens[i.Token]; got != whole && !(earlier && acted > 0) {
-			t.fault(&t.False, "%s is %s by %s, which moved a pin %d times, want %d", a.id, i.State, i.Token, got, whole)
+		if got := a.acted[i.Token]; got < whole && !(earlier && acted > 0) {
+			t.fault(&t.False, "%s is %s by %s, which moved a pin %d times, want %d", a.ID, i.State, i.Token, got, whole)
 		}
 	case i.State == timedOut && i.OutcomeUnknown && i.Operator:
 		t.Unknown++
 	case i.State == timedOut && i.Reason == "expired":
 		t.Expired++
 		if acted > 0 {
-			t.fault(&t.False, "%s is expired, which means that it never ran, and it moved a pin %d times", a.id, acted)
+			t.fault(&t.False, "%s is expired, which means that it never ran, and it moved a pin %d times", a.ID, acted)
 		}
 	default:
-		t.fault(&t.False, "%s ended as %s %s (%s): nothing in this trial can lead there", a.id, i.State, i.Reason, i.Detail)
+		t.fault(&t.False, "%s ended as %s %s (%s): nothing in this trial can lead there", a.ID, i.State, i.Reason, i.Detail)
 	}
 }

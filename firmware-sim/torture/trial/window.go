@@ -57,6 +57,7 @@ type lane struct {
 	node  string
 	proxy *rig.Proxy
 	last  []string // the ids of its latest commands
+	acted int      // how often its pins should have moved by now
 }
 
 // Window makes the primary path of agents a black hole: the connections stand,
@@ -93,7 +94,10 @@ func Window(ctx context.Context, u Setup, c Case, rounds, lanes, burst int) (r W
 			n.proxy.Mend()
 		}
 		for _, n := range list {
-			if err := n.settled(ctx, s, &r, (k+1)*burst); err != nil {
+			if err := n.settled(ctx, s, &r); err != nil {
+				return r, err
+			}
+			if err := n.healed(ctx, s, client); err != nil {
 				return r, err
 			}
 		}
@@ -144,7 +148,7 @@ func (n *lane) round(ctx context.Context, s *rig.Site, client *rig.Client, c Cas
 		n.proxy.Hold(rig.Up)
 	}
 	var payloads []string
-	n.last = nil
+	n.last, n.acted = nil, n.acted+burst
 	for b := range burst {
 		id := fmt.Sprintf("%s-%d-%d", n.node, k, b)
 		n.last = append(n.last, id)
@@ -156,7 +160,7 @@ func (n *lane) round(ctx context.Context, s *rig.Site, client *rig.Client, c Cas
 	if c == Before {
 		err := rig.Await(ctx, rig.Patience, "the pin moved", func() (bool, error) {
 			acts, err := s.Actuations(n.node)
-			return len(acts) >= (k+1)*burst, err
+			return len(acts) >= n.acted, err
 		})
 		if err != nil {
 			return nil, err
@@ -217,7 +221,7 @@ func unknownFor(entries []scada.EntryView) (d time.Duration, known bool, err err
 }
 
 // settled waits for the end of the round's commands and counts what its pin did.
-func (n *lane) settled(ctx context.Context, s *rig.Site, r *WindowResult, acted int) error {
+func (n *lane) settled(ctx context.Context, s *rig.Site, r *WindowResult) error {
 	for _, id := range n.last {
 		var task rig.Task
 		err := rig.Await(ctx, settleLimit, "command "+id+" settled", func() (bool, error) {
@@ -233,14 +237,26 @@ func (n *lane) settled(ctx context.Context, s *rig.Site, r *WindowResult, acted 
 		}
 	}
 	acts, err := s.Actuations(n.node)
-	if len(acts) != acted {
+	if len(acts) != n.acted {
 		r.Twice++
 	}
-	// The next round starts when the agent's events have passed the mended line.
-	return errors.Join(err, rig.Await(ctx, rig.Patience, n.node+" quiet", func() (bool, error) {
-		v, err := s.Node(ctx, n.node)
-		return v.State == string(scada.PresenceOnline), err
-	}))
+	return err
+}
+
+// healed waits until the gateway trusts the mended line again: one more command was
+// sent and has ended. Until then the gateway sends
+// nothing, so that there would be nothing unknown to measure.
+func (n *lane) healed(ctx context.Context, s *rig.Site, client *rig.Client) error {
+	id := n.last[0] + "-healed"
+	n.acted++
+	payload := fmt.Sprintf(`{"task_id":%q,"intent":"gpio.write","node":%q,"args":{"pin":"GPIO18","level":1}}`, id, n.node)
+	if _, err := client.Submit(rig.TaskTopic, payload); err != nil {
+		return err
+	}
+	return rig.Await(ctx, settleLimit, n.node+" healed", func() (bool, error) {
+		task, _, err := s.Task(ctx, id)
+		return err == nil && task.Settled, err
+	})
 }
 
 // bucket99 is the bound of the bucket with the 99th percentile of the windows

@@ -1,0 +1,63 @@
+// Package mutant plants faults into the product, to prove that the simulator
+// finds them. Without the build tag mutants every question is answered with no by
+// a constant, and the compiler leaves the planted lines out.
+//
+// A fault is one line where the right thing is decided:
+//
+//	if i.Token.IsZero() || !mutant.On(mutant.TokenReused) {
+//
+// firmware-sim/explore plays its seeds with each of them and demands that every
+// one is caught.
+package mutant
+
+// Fault is one planted fault.
+type Fault uint8
+
+// The faults. None is the product as it is.
+const (
+	None             Fault = iota
+	EffectsFirst           // the gateway: effects leave before the commit
+	TokenReused            // the gateway: a retry keeps the token of the attempt before
+	StaleAccepted          // the gateway: a report is believed whatever its token
+	IndexLost              // the gateway: a task is not marked unfinished in the log
+	CursorLost             // the gateway: an event's number is not written with what it caused
+	VersionStuck           // the gateway: a change does not raise the version
+	RetryTimerLost         // the gateway: after a restart nobody waits for a retry
+	TableIgnored           // the gateway: a result is a jump, and the transition table is not asked
+	UnknownIsSuccess       // the gateway: an unknown outcome is taken for success
+	GapAccepted            // the gateway: an event is taken although one before it is missing
+	TaskIndexLost          // the gateway: a task cannot be found by its id
+	PublishRepeated        // the gateway: a retransmitted publish becomes another task
+	UnknownRepeated        // the gateway: what must not be done twice is repeated when its outcome is unknown
+	CancelHides            // the gateway: an unknown outcome becomes CANCELLED
+	ActsFirst              // the agent: it acts before its journal is on disk
+	LinesIgnored           // the agent: two executions hold the same pin
+	DedupeAfterRun         // the agent: a start is not written down before it
+	LateStarts             // the agent: not_after is not looked at
+	ForgetsOnSend          // the agent: an event is forgotten when it is sent
+	InterruptedIsOK        // the agent: what a crash interrupted is reported as done
+	ResultUnwritten        // the agent: a result is told without being written down
+	faults
+)
+
+var names = [faults]string{"none", "effects_first", "token_reused", "stale_accepted", "index_lost", "cursor_lost",
+	"version_stuck", "retry_timer_lost", "table_ignored", "unknown_is_success", "gap_accepted", "task_index_lost",
+	"publish_repeated", "unknown_repeated", "cancel_hides", "acts_first", "lines_ignored", "dedupe_after_run", "late_starts",
+	"forgets_on_send", "interrupted_is_ok", "result_unwritten"}
+
+// String is the fault's name.
+func (f Fault) String() string {
+	if f < faults {
+		return names[f]
+	}
+	return "no such fault"
+}
+
+// All returns every fault but None.
+func All() []Fault {
+	list := make([]Fault, 0, faults-1)
+	for f := None + 1; f < faults; f++ {
+		list = append(list, f)
+	}
+	return list
+}
