@@ -107,7 +107,7 @@ func (k *campaign) play(seed uint64) {
 		return
 	}
 	k.sum.Seeds++
-	k.sum.Counts.Add(r.Counts)
+	k.sum.Counts.Add(&r.Counts)
 	k.sum.Virtual += r.Virtual
 	if r.Violation != nil && (k.failing == nil || seed < k.failing.Options.Seed) {
 		k.failing = &r

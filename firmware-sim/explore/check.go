@@ -189,6 +189,12 @@ func (c *checker) delivered(e *engine.Effects) {
 			c.covered(s.Node, through)
 		}
 	}
+	for _, r := range e.Replies {
+		c.done(r)
+	}
+	for _, f := range e.Confirms {
+		c.w.counts.Windows.note(f.Window)
+	}
 	for _, s := range e.Statuses {
 		for k := range s.Instructions {
 			i := &s.Instructions[k]

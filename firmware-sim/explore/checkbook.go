@@ -15,6 +15,9 @@ type book struct {
 	numbers map[int]string // submission -> task
 	cursors map[string]engine.Cursor
 	top     uint64 // highest instruction
+	trail   trail
+
+	inThree map[wire.Token]bool // confirmed by the third compensation round
 
 	pending []page
 	newer   map[uint64]engine.Instruction // applied, not durable
@@ -35,13 +38,14 @@ type page struct {
 
 func newBook() book {
 	b := book{insts: map[uint64]engine.Instruction{}, tokens: map[wire.Token]attemptOf{}, tasks: map[string]engine.Task{},
-		numbers: map[int]string{}, cursors: map[string]engine.Cursor{}}
+		numbers: map[int]string{}, cursors: map[string]engine.Cursor{}, inThree: map[wire.Token]bool{}, trail: trail{acts: map[string]bool{}}}
 	b.forget()
 	return b
 }
 
 func (b *book) forget() {
 	b.pending = nil
+	b.trail.last = b.trail.durable
 	b.newer, b.fresh, b.begun = map[uint64]engine.Instruction{}, map[wire.Token]attemptOf{}, map[int]string{}
 }
 
@@ -97,6 +101,9 @@ func (c *checker) applied(head uint64, r *engine.Records) {
 	for _, n := range r.Cursors {
 		c.cursor(n)
 	}
+	for k := range r.Audits {
+		c.audited(&r.Audits[k])
+	}
 	b.pending = append(b.pending, page{head, r})
 }
 
@@ -136,6 +143,10 @@ func (c *checker) durable(head uint64) {
 		}
 		for _, n := range r.Cursors {
 			b.cursors[n.Node] = n.Cursor
+		}
+		for k := range r.Audits {
+			b.trail.durable = r.Audits[k]
+			b.trail.acts[act(r.Audits[k].Action, r.Audits[k].Subject)] = true
 		}
 	}
 	if len(b.pending) == 0 {
@@ -195,6 +206,10 @@ func (c *checker) write(prev *engine.Instruction, w *engine.Write) {
 		c.fail("timeline", "instruction %d is %v, its timeline ends with %v", i.Seq, i.State, state)
 	}
 	c.attempt(prev, i)
+	if i.NotAfter == 0 && i.ReceivedAt != 0 && (prev.ReceivedAt == 0 || prev.Attempt != i.Attempt) && i.Sends <= 1+compensationRounds && !c.book.inThree[i.Token] {
+		c.book.inThree[i.Token] = true
+		c.w.counts.InThree++
+	}
 	if prev.Version != 0 && (i.Node != prev.Node || i.Task != prev.Task || i.NotAfter != prev.NotAfter || i.Intent != prev.Intent) {
 		c.fail("changed", "instruction %d has become another one: %+v, was %+v", i.Seq, i, prev)
 	}
@@ -220,4 +235,7 @@ func (c *checker) attempt(prev, i *engine.Instruction) {
 		}
 	}
 	c.book.fresh[i.Token] = attemptOf{i.Seq, i.Attempt}
+	if i.NotAfter == 0 {
+		c.w.counts.Attempts++
+	}
 }

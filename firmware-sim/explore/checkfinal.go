@@ -34,6 +34,7 @@ func (c *checker) final() {
 			break
 		}
 	}
+	c.finalHands(ctx)
 	for n := range c.subs {
 		p := c.subs[n]
 		if p == nil {

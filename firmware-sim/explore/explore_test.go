@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apollo-11/apollo11/firmware-sim/explore"
 )
@@ -74,6 +75,27 @@ func TestCalmSiteDoesEverythingOnce(t *testing.T) {
 	c := campaign(t, explore.Campaign{Options: explore.Options{Profile: "calm", Nodes: 5}, First: 1, Last: 20}).Counts
 	if c.Faults != 0 || c.Duplicates != 0 || c.Confirmed*10 < c.Instructions*9 {
 		t.Errorf("of %d instructions %d were confirmed, with %d faults and %d duplicates", c.Instructions, c.Confirmed, c.Faults, c.Duplicates)
+	}
+}
+
+// TestA6_LossIsCompensatedInThreeRounds: with 30 % of the messages lost in both
+// directions nearly every attempt is confirmed by the third round; 95 % is what
+// is required.
+func TestA6_LossIsCompensatedInThreeRounds(t *testing.T) {
+	c := campaign(t, explore.Campaign{Options: explore.Options{Profile: "lossy"}, First: 1, Last: max(seeds(t)/5, 10)}).Counts
+	t.Logf("%d of %d attempts", c.InThree, c.Attempts)
+	if c.Attempts == 0 || c.InThree*1000 < c.Attempts*990 {
+		t.Errorf("%d of %d attempts were confirmed by the third round", c.InThree, c.Attempts)
+	}
+}
+
+// TestB3_UnknownForLessThanASecond: while the primary path swallows everything
+// and the narrowband lives, the gateway knows within a second what became of an
+// attempt.
+func TestB3_UnknownForLessThanASecond(t *testing.T) {
+	c := campaign(t, explore.Campaign{Options: explore.Options{Profile: "blackhole"}, First: 1, Last: max(seeds(t)/5, 10)}).Counts
+	if p99 := c.Windows.Within(0.99); p99 == 0 || p99 > time.Second {
+		t.Errorf("99 %% of the attempts had an unknown status for up to %v", p99)
 	}
 }
 

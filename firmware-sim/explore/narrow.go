@@ -79,7 +79,7 @@ func (n *narrow) trip(next *time.Duration) (time.Duration, bool) {
 		return 0, false
 	}
 	*next = max(*next+narrowGap, n.w.now)
-	return *next - n.w.now + between(n.rnd, 20, 2_000), true
+	return *next - n.w.now + between(n.rnd, 20, n.w.profile.NarrowTrip), true
 }
 
 func (n *narrow) copies() int {

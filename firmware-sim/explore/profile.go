@@ -64,6 +64,8 @@ type Profile struct {
 	LeastLoss, Loss, Repeat float64
 	// NarrowLoss is the same for the narrowband path.
 	NarrowLoss float64
+	// NarrowTrip bounds how long a frame takes on the narrowband path, in ms.
+	NarrowTrip int
 	// BadClocks lets machines start with clocks that are off or not set.
 	BadClocks bool
 	weights   []weight
@@ -88,9 +90,13 @@ func Profiles() []Profile {
 		{Name: "power", NarrowLoss: 0.1, weights: power},
 		{Name: "clock", BadClocks: true, weights: slices.Concat(clocks, []weight{{agentKill, 2}, {linkCut, 1}, {linkHold, 1}, {gatewayCut, 1}})},
 		{Name: "disk", weights: slices.Concat(disks, []weight{{gatewayCut, 1}, {agentCut, 1}})},
+		{Name: "blackhole", NarrowTrip: 150, weights: []weight{{linkHole, 2}, {linkHalf, 1}}},
 		{Name: "all", Loss: 0.3, Repeat: 0.1, NarrowLoss: 0.3, BadClocks: true, weights: slices.Concat(links, power, clocks, disks)},
 	}
 	for k := range list {
+		if list[k].NarrowTrip == 0 {
+			list[k].NarrowTrip = 2_000
+		}
 		for _, w := range list[k].weights {
 			list[k].total += w.share
 		}

@@ -44,28 +44,6 @@ func (o Options) pebble() bool {
 	return o.Store == StorePebble || o.Store == StoreAuto && o.Seed%pebbleEvery == 0
 }
 
-// Counts say what happened in a run.
-type Counts struct {
-	Steps        int // of virtual time
-	Faults       int
-	Submitted    int // tasks
-	Instructions int
-	Executed     int // starts at the pins
-	Confirmed    int // instructions whose result the gateway has
-	Duplicates   int // tokens executed twice
-}
-
-// Add adds another run's counts.
-func (c *Counts) Add(o Counts) {
-	c.Steps += o.Steps
-	c.Faults += o.Faults
-	c.Submitted += o.Submitted
-	c.Instructions += o.Instructions
-	c.Executed += o.Executed
-	c.Confirmed += o.Confirmed
-	c.Duplicates += o.Duplicates
-}
-
 // Result is what came of a run.
 type Result struct {
 	Options   Options

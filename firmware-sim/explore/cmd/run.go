@@ -179,6 +179,9 @@ func line(s explore.Summary) string {
 
 func tell(w io.Writer, c explore.Campaign, s explore.Summary) {
 	say(w, "profile %s, %d nodes: %s", c.Profile, c.Nodes, line(s))
+	n := &s.Counts
+	say(w, "%d of %d attempts (%.2f %%) confirmed by the third compensation round; status unknown for at most %v for 99 %% of them",
+		n.InThree, n.Attempts, 100*float64(n.InThree)/float64(max(n.Attempts, 1)), n.Windows.Within(0.99))
 	say(w, "%d tasks submitted, %d faults, %d steps, %v of virtual time", s.Counts.Submitted, s.Counts.Faults, s.Counts.Steps, s.Virtual.Round(time.Second))
 	if s.Failure != nil {
 		say(w, "\n%v", s.Failure)
@@ -197,6 +200,9 @@ type document struct {
 	Confirmed    int     `json:"confirmed"`
 	Duplicates   int     `json:"duplicates"`
 	Faults       int     `json:"faults"`
+	Attempts     int     `json:"attempts"`
+	InThree      int     `json:"confirmed_in_three_rounds"`
+	UnknownP99MS int64   `json:"status_unknown_p99_ms"`
 	VirtualS     float64 `json:"virtual_s"`
 	TookS        float64 `json:"took_s"`
 	Failure      *broken `json:"failure"`
@@ -212,8 +218,9 @@ type broken struct {
 }
 
 func tellJSON(w io.Writer, c explore.Campaign, s explore.Summary) error {
-	n := s.Counts
+	n := &s.Counts
 	d := document{Profile: c.Profile, Nodes: c.Nodes, First: c.First, Seeds: s.Seeds, Tasks: n.Submitted, Instructions: n.Instructions,
+		Attempts: n.Attempts, InThree: n.InThree, UnknownP99MS: n.Windows.Within(0.99).Milliseconds(),
 		Executed: n.Executed, Confirmed: n.Confirmed, Duplicates: n.Duplicates, Faults: n.Faults, VirtualS: s.Virtual.Seconds(), TookS: s.Took.Seconds()}
 	if f := s.Failure; f != nil {
 		d.Failure = &broken{f.First.Options.Seed, f.First.Violation.Rule, f.First.Violation.Text, f.Small.Plan, f.Trace, f.Small.Replay()}
