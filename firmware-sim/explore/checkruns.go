@@ -84,29 +84,22 @@ func (c *checker) told(a *agent, m wire.Message, err time.Duration) {
 // been set forward since it wrote its latest welcome: an agent cannot tell a jump
 // from a message that took long. What a message proves counts in any case.
 // Forgiven is clockSlack, and what an agent's own clock is behind if it calls
-// itself synchronised: until the gateway has been heard there is nothing better,
-// and afterwards at most by the slowest trip, within which the agent cannot tell
-// the two clocks apart.
+// itself synchronised, at most the slowest trip: within that the agent cannot tell
+// the two clocks apart. An agent that has not heard the gateway is blind.
 func (c *checker) lateBy(a *agent, limit int64) (late time.Duration, blind bool) {
 	k := c.knows(a)
-	gateway := c.w.gateway.clock.err
-	if k.heard {
-		gateway = min(gateway, k.err)
+	if !k.heard {
+		return 0, true
 	}
+	gateway := min(c.w.gateway.clock.err, k.err)
 	forgiven := clockSlack + stepSlack
 	if own := gateway - a.clock.err; own > 0 && a.clock.synced {
-		if k.heard {
-			own = min(own, k.trip)
-		}
-		forgiven += own
+		forgiven += min(own, k.trip)
 	}
 	now := start + (c.w.now + gateway).Milliseconds()
 	late = time.Duration(now-limit)*time.Millisecond - forgiven
-	if k.heard {
-		now = k.least + a.clock.mono().Milliseconds()
-		late = max(late, time.Duration(now-limit)*time.Millisecond-stepSlack)
-	}
-	return late, !k.heard && !a.clock.synced
+	now = k.least + a.clock.mono().Milliseconds()
+	return max(late, time.Duration(now-limit)*time.Millisecond-stepSlack), false
 }
 
 // insistent reports whether an intent must not be executed again when the
