@@ -118,7 +118,7 @@ func (s *Store) Apply(b *Batch) (*Pending, error) {
 	defer s.gate.leave()
 	s.applyMu.Lock()
 	defer s.applyMu.Unlock()
-	if err := s.death.err(); err != nil {
+	if err := s.death.fate(); err != nil {
 		b.Close()
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func (p *Pending) Wait() error {
 		p.s.death.declare(fmt.Errorf("release batch: %w", err))
 	}
 	p.b = nil
-	if err := p.s.death.err(); err != nil {
+	if err := p.s.death.fate(); err != nil {
 		return err
 	}
 	p.s.durable.raise(p.head)

@@ -50,6 +50,16 @@ func (d *death) declare(cause error) {
 	})
 }
 
+// fate is err, told only when OnFatal is over: a caller that ends the process on
+// ErrDead must not overtake the exit code of OnFatal.
+func (d *death) fate() error {
+	err := d.err()
+	if err != nil {
+		d.declare(err) // waits for the first one
+	}
+	return err
+}
+
 // stop is for the engine's Fatalf, which must not return: the engine goes on
 // after one that does, and loses acknowledged records. It kills the store. If
 // OnFatal returns, it panics with an engineStop, which Apply understands and

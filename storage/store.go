@@ -120,7 +120,11 @@ func (s *Store) Scan(lo, hi []byte, reverse bool, fn func(k, v []byte) (more boo
 // what was read before it can be shown: a power cut can't take it back any more.
 // It returns the context's error, or ErrDead.
 func (s *Store) Barrier(ctx context.Context) error {
-	return s.durable.wait(ctx, s.applied.Load())
+	err := s.durable.wait(ctx, s.applied.Load())
+	if errors.Is(err, ErrDead) {
+		return s.death.fate()
+	}
+	return err
 }
 
 // Stats is a snapshot of counters since Open.
