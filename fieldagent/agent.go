@@ -92,7 +92,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 }
 
 // run is Run with a journal and pins that serve.
-func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w *works) error {
+func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w *works) (err error) {
 	l := newLoop()
 	l.journal, l.intents, l.log, l.now = j, w, a.log, a.clock()
 	core, out, err := executor.New(a.coreConfig(w), records, l.now())
@@ -104,6 +104,11 @@ func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w
 	if err != nil {
 		return err
 	}
+	endWatch, err := a.watch(ctx.Done(), l, w.pins)
+	if err != nil {
+		return err
+	}
+	defer func() { endWatch(err != nil) }()
 	linkCtx, stopLinks := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -116,7 +121,7 @@ func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w
 	if a.cfg.Narrowband == "" {
 		a.log.Warn("no narrowband path: while the primary one is down the gateway does not hear of results; set narrowband")
 	}
-	if err := l.run(ctx, out); err != nil {
+	if err = l.run(ctx, out); err != nil {
 		return err
 	}
 	a.log.Info("agent stopped")

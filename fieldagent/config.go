@@ -53,6 +53,9 @@ type Config struct {
 	// the intent reboot; words are separated by spaces, there is no shell. Without
 	// it the agent does not offer that intent.
 	RebootCommand string `yaml:"reboot_command"`
+	// HardwareWatchdog is the device that resets the board when the agent is
+	// silent, for example /dev/watchdog; empty for none.
+	HardwareWatchdog string `yaml:"hardware_watchdog"`
 	// LogLevel is debug, info, warn or error; LogFormat is text or json.
 	LogLevel  string `yaml:"log_level"`
 	LogFormat string `yaml:"log_format"`
@@ -114,7 +117,7 @@ func (c *Config) ReadConfig(r io.Reader) error {
 
 func configKeys() []string {
 	return []string{"gateway", "narrowband", "node", "site", "labels", "gpio", "gpio_trace", "data", "username", "password_file",
-		"narrowband_username", "narrowband_password_file", "workers", "reboot_command", "log_level", "log_format"}
+		"narrowband_username", "narrowband_password_file", "workers", "reboot_command", "hardware_watchdog", "log_level", "log_format"}
 }
 
 // text returns the setting with this name if it is a plain text one.
@@ -144,6 +147,8 @@ func (c *Config) text(name string) *string {
 		return &c.NarrowbandPasswordFile
 	case "reboot_command":
 		return &c.RebootCommand
+	case "hardware_watchdog":
+		return &c.HardwareWatchdog
 	case "log_level":
 		return &c.LogLevel
 	case "log_format":

@@ -46,6 +46,9 @@ More:
   --reboot-command "PROGRAM ARG..."
                         boots the board when the gateway asks for it (intent
                         reboot); without it the agent refuses that
+  --hardware-watchdog DEVICE
+                        resets the board when the agent is silent for 15 s, for
+                        example /dev/watchdog
   --config FILE         YAML file with the same names (gpio_trace, not gpio-trace;
                         labels: {role: worker}); flags win over it
   --log-level LEVEL     debug, info, warn, error (default info)
@@ -155,6 +158,7 @@ func flags(cfg *fieldagent.Config, l labels, file *string, show *bool) *flag.Fla
 	text(&cfg.NarrowbandUsername, "narrowband-username")
 	text(&cfg.NarrowbandPasswordFile, "narrowband-password-file")
 	text(&cfg.RebootCommand, "reboot-command")
+	text(&cfg.HardwareWatchdog, "hardware-watchdog")
 	text(&cfg.LogLevel, "log-level")
 	text(&cfg.LogFormat, "log-format")
 	text(file, "config")
