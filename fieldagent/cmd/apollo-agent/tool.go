@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// tool is a command beside running the agent.
+type tool struct {
+	name string
+	run  func(ctx context.Context, args []string, stdout, stderr io.Writer) error
+}
+
+func tools() []tool {
+	return []tool{{"gpio", runGPIO}, {"safe", runSafe}}
+}
+
+// errUsage marks an error of the command line.
+var errUsage = errors.New("usage")
+
+// runTool runs the tool that args name, if they name one.
+func runTool(ctx context.Context, args []string, stdout, stderr io.Writer) (code int, ok bool) {
+	if len(args) == 0 {
+		return 0, false
+	}
+	for _, t := range tools() {
+		if t.name != args[0] {
+			continue
+		}
+		err := t.run(ctx, args[1:], stdout, stderr)
+		switch {
+		case err == nil:
+			return exitOK, true
+		case errors.Is(err, flag.ErrHelp):
+			return exitOK, true
+		case errors.Is(err, errUsage):
+			complain(stderr, err)
+			fmt.Fprintf(stderr, "apollo-agent: see apollo-agent %s --help\n", t.name)
+			return exitUsage, true
+		}
+		complain(stderr, err)
+		return exitError, true
+	}
+	return 0, false
+}
+
+// complain writes an error, each line for itself.
+func complain(w io.Writer, err error) {
+	for _, line := range strings.Split(err.Error(), "\n") {
+		fmt.Fprintln(w, "apollo-agent:", strings.TrimPrefix(line, errUsage.Error()+": "))
+	}
+}
