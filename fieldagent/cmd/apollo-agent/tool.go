@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/apollo-11/apollo11/fieldagent/bench"
 )
 
 // tool is a command beside running the agent.
@@ -16,11 +18,8 @@ type tool struct {
 }
 
 func tools() []tool {
-	return []tool{{"gpio", runGPIO}, {"safe", runSafe}}
+	return []tool{{"gpio", bench.GPIO}, {"safe", bench.Safe}}
 }
-
-// errUsage marks an error of the command line.
-var errUsage = errors.New("usage")
 
 // runTool runs the tool that args name, if they name one.
 func runTool(ctx context.Context, args []string, stdout, stderr io.Writer) (code int, ok bool) {
@@ -37,7 +36,7 @@ func runTool(ctx context.Context, args []string, stdout, stderr io.Writer) (code
 			return exitOK, true
 		case errors.Is(err, flag.ErrHelp):
 			return exitOK, true
-		case errors.Is(err, errUsage):
+		case errors.Is(err, bench.ErrUsage):
 			complain(stderr, err)
 			fmt.Fprintf(stderr, "apollo-agent: see apollo-agent %s --help\n", t.name)
 			return exitUsage, true
@@ -51,6 +50,6 @@ func runTool(ctx context.Context, args []string, stdout, stderr io.Writer) (code
 // complain writes an error, each line for itself.
 func complain(w io.Writer, err error) {
 	for _, line := range strings.Split(err.Error(), "\n") {
-		fmt.Fprintln(w, "apollo-agent:", strings.TrimPrefix(line, errUsage.Error()+": "))
+		fmt.Fprintln(w, "apollo-agent:", strings.TrimPrefix(line, bench.ErrUsage.Error()+": "))
 	}
 }

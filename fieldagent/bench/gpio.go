@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -43,8 +43,8 @@ type gpioTool struct {
 	json bool
 }
 
-// runGPIO is apollo-agent gpio.
-func runGPIO(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+// GPIO is apollo-agent gpio.
+func GPIO(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	f, file, kind := benchFlags("gpio", stdout, gpioUsage)
 	format := f.String("o", "", "")
 	limit := f.Duration("for", 0, "")
@@ -60,13 +60,13 @@ func runGPIO(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	n, ok := want[plain[0]]
 	switch {
 	case !ok:
-		return fmt.Errorf("%w: gpio %s is not known: write list, get, set or watch", errUsage, plain[0])
+		return fmt.Errorf("%w: gpio %s is not known: write list, get, set or watch", ErrUsage, plain[0])
 	case len(plain)-1 != n:
-		return fmt.Errorf("%w: gpio %s takes %d arguments, got %d", errUsage, plain[0], n, len(plain)-1)
+		return fmt.Errorf("%w: gpio %s takes %d arguments, got %d", ErrUsage, plain[0], n, len(plain)-1)
 	case *format != "" && *format != "json":
-		return fmt.Errorf("%w: -o %s is not known: write -o json, or leave it out", errUsage, *format)
+		return fmt.Errorf("%w: -o %s is not known: write -o json, or leave it out", ErrUsage, *format)
 	case *limit < 0:
-		return fmt.Errorf("%w: --for %v is in the past", errUsage, *limit)
+		return fmt.Errorf("%w: --for %v is in the past", ErrUsage, *limit)
 	}
 	b, err := openBench(ctx, *file, *kind, slog.New(slog.NewTextHandler(stderr, nil)))
 	if err != nil {
@@ -230,7 +230,7 @@ func parseLevel(word string) (gpio.Level, error) {
 	case "0", "off", "low":
 		return gpio.Low, nil
 	}
-	return gpio.Low, fmt.Errorf("%w: level %q is neither 1 nor 0, on nor off", errUsage, word)
+	return gpio.Low, fmt.Errorf("%w: level %q is neither 1 nor 0, on nor off", ErrUsage, word)
 }
 
 // watch shows edges until ctx ends.

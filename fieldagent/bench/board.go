@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +16,9 @@ import (
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
 	"github.com/apollo-11/apollo11/fieldagent/journal"
 )
+
+// ErrUsage marks an error of the command line or of the configuration.
+var ErrUsage = errors.New("usage")
 
 // bench is a board as a person at the bench uses it, without an agent.
 type bench struct {
@@ -27,8 +31,8 @@ type bench struct {
 func openBench(ctx context.Context, file, kind string, log *slog.Logger) (*bench, error) {
 	cfg := fieldagent.DefaultConfig()
 	if file != "" {
-		if err := readFile(&cfg, file); err != nil {
-			return nil, fmt.Errorf("%w: %w", errUsage, err)
+		if err := cfg.ReadFile(file); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrUsage, err)
 		}
 	}
 	if kind != "" {
@@ -45,8 +49,10 @@ func openBench(ctx context.Context, file, kind string, log *slog.Logger) (*bench
 	return &bench{cfg, board}, nil
 }
 
+// simLevels is where simulated pins keep their levels: in the agent's directory,
+// once it has one.
 func simLevels(cfg fieldagent.Config) string {
-	if cfg.Data == "" {
+	if info, err := os.Stat(cfg.Data); cfg.Data == "" || err != nil || !info.IsDir() {
 		return ""
 	}
 	return filepath.Join(cfg.Data, fieldagent.LevelsFile)
@@ -107,7 +113,7 @@ func parseMixed(f *flag.FlagSet, args []string) (plain []string, err error) {
 			if errors.Is(err, flag.ErrHelp) {
 				return nil, err
 			}
-			return nil, fmt.Errorf("%w: %w", errUsage, err)
+			return nil, fmt.Errorf("%w: %w", ErrUsage, err)
 		}
 		if f.NArg() == 0 {
 			return plain, nil

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -26,15 +26,15 @@ not be driven (the others were), 2 if the command line or the file is wrong. A p
 that an agent holds is not touched.
 `
 
-// runSafe is apollo-agent safe.
-func runSafe(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+// Safe is apollo-agent safe.
+func Safe(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	f, file, kind := benchFlags("safe", stdout, safeUsage)
 	plain, err := parseMixed(f, args)
 	if err != nil {
 		return err
 	}
 	if len(plain) > 0 || *file == "" {
-		return fmt.Errorf("%w: write apollo-agent safe --config /etc/apollo/agent.yaml", errUsage)
+		return fmt.Errorf("%w: write apollo-agent safe --config /etc/apollo/agent.yaml", ErrUsage)
 	}
 	b, err := openBench(ctx, *file, *kind, slog.New(slog.NewTextHandler(stderr, nil)))
 	if err != nil {
