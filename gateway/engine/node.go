@@ -49,6 +49,9 @@ type node struct {
 	refusedAt time.Duration // when another board was refused under its name; 0 for never
 	skewed    int           // how many words in a row told a clock that is off
 
+	told   uint64        // the highest event that a word of this session spoke of
+	toldAt time.Duration // when the agent last said which event comes next
+
 	owed    bool
 	gap     bool
 	gapAt   time.Duration // before this no further gap is told
@@ -119,10 +122,12 @@ func (e *Engine) uplink(now Now, in *Uplink) {
 		}
 	case *wire.Heartbeat:
 		if n := e.alive(now, in.Node, m.Session); n != nil {
+			n.tells(now, m.Next)
 			e.skew(now, n, m.Clock, true)
 		}
 	case *wire.Digest:
 		if n := e.alive(now, in.Node, m.Session); n != nil {
+			n.tells(now, m.Next)
 			e.digest(n, m)
 		}
 	case *wire.Event:
@@ -203,6 +208,8 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	e.renew(n)
 	first := !n.met
 	n.session, n.heard, n.met, n.left = m.Session, now.Mono, true, false
+	n.told = 0
+	n.tells(now, m.Next)
 	e.newer(now, n, m, first)
 	e.skew(now, n, m.Clock, m.ClockSet)
 	w := &wire.Welcome{Session: m.Session, Epoch: e.counters.Epoch, Now: now.Wall,

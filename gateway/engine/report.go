@@ -22,6 +22,7 @@ type report struct {
 	received, started, finished int64
 	percent                     uint8
 	event                       uint64
+	fresh                       bool // an event that was not told before
 	path                        Path
 }
 
@@ -49,6 +50,8 @@ func (e *Engine) inOrder(n *node, number uint64) bool {
 
 // event takes in the next event of a node.
 func (e *Engine) event(now Now, n *node, m *wire.Event) {
+	fresh := n.untold(now, m.Number)
+	n.told = max(n.told, m.Number)
 	if !e.inOrder(n, m.Number) {
 		return
 	}
@@ -58,7 +61,7 @@ func (e *Engine) event(now Now, n *node, m *wire.Event) {
 	}
 	e.take(now, i, report{phase: m.Phase, code: m.Code, detail: m.Detail, payload: m.Payload,
 		received: m.ReceivedAt, started: m.StartedAt, finished: m.FinishedAt, percent: m.Percent,
-		event: m.Number, path: PathPrimary})
+		event: m.Number, fresh: fresh, path: PathPrimary})
 }
 
 // reported finds the instruction of a report and checks that the node may speak
@@ -221,8 +224,9 @@ func (e *Engine) confirm(now Now, i *inst, r report) bool {
 		i.Retries--
 	}
 	if i.flying && i.ReceivedAt == 0 {
-		e.acks.confirm(now, now.Mono-i.sentAt, e.cfg.LatencyLimit)
+		e.acks.confirm(now)
 		if r.path == PathPrimary {
+			e.acks.took.add(now.Mono-i.sentAt, i.Sends, r.fresh, e.cfg.LatencyLimit)
 			i.node.proven()
 		}
 		e.effects.Confirms = append(e.effects.Confirms, Confirm{r.path, max(0, now.Mono-i.firstAt)})
