@@ -95,6 +95,7 @@ type inst struct {
 	askAt    time.Duration // when it is asked after over narrowband; 0 for not
 	asks     int           // how often it was
 	resends  int           // for want of a word, in this attempt and session
+	disowned bool          // the node said of this attempt that it has not got it
 	queries  int
 	cancelAt time.Duration // when the cancel is sent again; 0 for not
 	byHand   bool          // its next attempt was asked for by an operator: nothing holds it back. A restart forgets that

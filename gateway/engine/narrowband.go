@@ -107,7 +107,7 @@ func (e *Engine) never(now Now, i *inst) {
 			n.until = now.in(e.confirmWait(n.times - 2))
 		}
 	}
-	n.neverAt, n.unproven = now.in(0), true
+	n.neverAt, n.unproven, i.disowned = now.in(0), true, true
 	e.condition(now, alarmPathDead, n.ID, fmt.Sprintf("%s answers over narrowband that it did not get what the primary path was given", n.ID))
 	if i.resends >= e.cfg.MaxResends {
 		e.giveUp(now, i, ReasonUnconfirmed, "the node is connected and says over narrowband, time after time, that it has not got it")
@@ -126,8 +126,24 @@ func (e *Engine) takeBack(now Now, i *inst, why string) {
 	i.resends = resends
 }
 
-// proven notes that the primary path has carried something to the node.
-func (n *node) proven() { n.times, n.unproven = 0, false }
+// arrived notes that the node has the current attempt, which only the primary path
+// can have brought. That proves the path when it is the first word of the attempt and
+// came by this path, or when the node had said that it had not got it: a copy was held
+// on the way. Every report comes by here, also of what is not flying any more. What
+// was cancelled over narrowband need not have arrived. What was disowned is known to
+// be lost or held, and does not count among the acks that are late.
+func (e *Engine) arrived(now Now, i *inst, r report) {
+	first := r.path == PathPrimary && i.ReceivedAt == 0
+	held := i.disowned && (r.path == PathPrimary || r.code.Class() != wire.ClassCancelled)
+	if first && i.flying && !i.disowned {
+		e.acks.turn(now)
+		e.acks.took.add(now.Mono-i.sentAt, i.Sends, r.fresh, e.cfg.LatencyLimit)
+	}
+	if first || held {
+		i.node.times, i.node.unproven = 0, false
+	}
+	i.disowned = i.disowned && !held
+}
 
 // believe looks at a doubt about the primary path when a word has come by it. What
 // was taken back passes as a backlog, so that it waits when resends have to.

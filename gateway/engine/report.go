@@ -166,6 +166,7 @@ func (e *Engine) states(now Now, n *node, m *wire.Report) {
 // returns whether the report brought anything new.
 func (e *Engine) take(now Now, i *inst, r report) bool {
 	defer e.arm(now, i)
+	e.arrived(now, i, r)
 	if e.stopped(now, i, r) {
 		return true
 	}
@@ -225,10 +226,6 @@ func (e *Engine) confirm(now Now, i *inst, r report) bool {
 	}
 	if i.flying && i.ReceivedAt == 0 {
 		e.acks.confirm(now)
-		if r.path == PathPrimary {
-			e.acks.took.add(now.Mono-i.sentAt, i.Sends, r.fresh, e.cfg.LatencyLimit)
-			i.node.proven()
-		}
 		e.effects.Confirms = append(e.effects.Confirms, Confirm{r.path, max(0, now.Mono-i.firstAt)})
 	}
 	e.ground(i)
