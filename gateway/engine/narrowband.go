@@ -12,9 +12,13 @@ const (
 	// it, the agent is asked over narrowband what became of it: with the round trip
 	// the state is known again within a second (B3).
 	askNarrowband = 500 * time.Millisecond
-	// narrowbandPause is the least time between two questions to one node: the
-	// narrowband carries ten frames a second, and the agent needs them for acks.
+	// narrowbandPause is the time between two questions to one node in the long run,
+	// and narrowbandBurst how many may go at once. The narrowband carries ten frames a
+	// second, each question is answered by one, and the agent needs them for acks: in
+	// no second are there more than nine. What is beyond the burst is known a pause
+	// later each; more at once would leave the agent none.
 	narrowbandPause = 200 * time.Millisecond
+	narrowbandBurst = 4
 	// narrowbandTries is how often one attempt is asked after.
 	narrowbandTries = 3
 
@@ -72,17 +76,17 @@ func (e *Engine) expectWord(now Now, i *inst) {
 	}
 }
 
-// ask sends the question, or postpones it when the node was asked just now.
+// ask sends the question, or postpones it when the node was asked too much just now.
 func (e *Engine) ask(now Now, i *inst) {
 	n := i.node
 	if !i.flying || i.asks >= narrowbandTries || e.narrow[n.Short] == 0 || i.Seq > wire.MaxCompactSeq {
 		return
 	}
-	if now.Mono < n.askedAt {
-		i.askAt = n.askedAt
+	if free := n.askedAt - (narrowbandBurst-1)*narrowbandPause; now.Mono < free {
+		i.askAt = free
 		return
 	}
-	n.askedAt = now.in(narrowbandPause)
+	n.askedAt = max(n.askedAt, now.Mono) + narrowbandPause
 	i.asks++
 	i.askAt = now.in(askNarrowband * time.Duration(i.asks+1))
 	e.effects.Compacts = append(e.effects.Compacts, CompactSend{n.Short, wire.CompactQuery{Seq: i.Seq, Attempt: i.Attempt}})

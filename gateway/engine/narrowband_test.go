@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/apollo-11/apollo11/gateway/engine"
+	"github.com/apollo-11/apollo11/wire"
 )
 
 // TestB13_AHeldCopyProvesThePath: the agent disowned the attempt, and then the copy
@@ -90,4 +93,61 @@ func secondHole(h *harness, seq int) time.Duration {
 	}
 	h.t.Fatal("never sent again")
 	return 0
+}
+
+// askedBurst submits commands for one node whose primary path swallows them, and lets
+// it disown each over a narrowband of ten frames a second each way. It returns when
+// each became known and when each question left, since the first was sent.
+func askedBurst(t *testing.T, commands int) (known, asked []time.Duration) {
+	h := newHarness(t)
+	h.block("narrowband a up\nhello a")
+	const gap, trip = 100 * time.Millisecond, 60 * time.Millisecond // of a frame
+	var down, up time.Duration                                      // when each way is free
+	began := h.now.Mono
+	answers := map[time.Duration][]engine.Input{}
+	var inputs []engine.Input
+	for range commands {
+		inputs = append(inputs, h.input(parseCommand(t, "submit node=a")))
+	}
+	for end := began + 10*time.Second; h.now.Mono < end; h.pass(10 * time.Millisecond) {
+		for _, in := range append(inputs, answers[h.now.Mono]...) {
+			h.log.step(h.eng, h.now, in)
+		}
+		inputs = nil
+		r := h.eng.Ready(h.now)
+		h.apply(&r)
+		for _, c := range r.Effects.Compacts {
+			q := c.Frame.(wire.CompactQuery)
+			down = max(down, h.now.Mono) + gap
+			up = max(up, down-gap+trip) + gap
+			at := up - gap + trip
+			answers[at] = append(answers[at], &engine.Compact{Short: wire.Short("a"), Ack: wire.CompactAck{Seq: q.Seq, Attempt: q.Attempt, Code: wire.CodeNever}})
+			asked = append(asked, h.now.Mono-began)
+		}
+		for _, c := range r.Effects.Confirms {
+			known = append(known, c.Window)
+		}
+	}
+	return known, asked
+}
+
+// TestB3_ABurstIntoABlackHoleIsKnownWithinASecond if it is of up to four commands. A
+// question takes a frame, and in any second the agent is left one of its ten.
+func TestB3_ABurstIntoABlackHoleIsKnownWithinASecond(t *testing.T) {
+	for commands, most := range map[int]time.Duration{1: time.Second, 2: time.Second, 4: time.Second, 16: 4 * time.Second} {
+		t.Run(fmt.Sprintf("%d at once", commands), func(t *testing.T) {
+			known, asked := askedBurst(t, commands)
+			if len(known) != commands || len(asked) != commands {
+				t.Fatalf("%d known by %d questions, want %d", len(known), len(asked), commands)
+			}
+			if last := known[commands-1]; last >= most {
+				t.Errorf("the last is known after %v, want less than %v", last, most)
+			}
+			for k, at := range asked {
+				if n := len(asked[:k]) - 9; n >= 0 && at-asked[n] < time.Second {
+					t.Errorf("ten questions within %v", at-asked[n])
+				}
+			}
+		})
+	}
 }

@@ -32,7 +32,7 @@ type node struct {
 	heard   time.Duration
 	met     bool          // heard has a meaning
 	left    bool          // it said goodbye itself
-	askedAt time.Duration // before this it is not asked over narrowband
+	askedAt time.Duration // when what it was asked over narrowband is over, one each narrowbandPause
 	timer   timer         // set while it is online: when its silence is looked at
 
 	queue  queue
