@@ -271,7 +271,7 @@ func (e *Engine) Step(now Now, in Input) {
 		e.narrowbandUp(now, in)
 	case *NodeGone:
 		if n := e.nodes[in.Node]; n != nil && n.session != 0 && in.Session == n.session {
-			e.part(now, n, in.Reason)
+			e.lose(now, n, in.Reason)
 		}
 	default:
 		panic(fmt.Sprintf("bug: unknown input %T", in))

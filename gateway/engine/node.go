@@ -304,7 +304,11 @@ func (e *Engine) goodbye(now Now, n *node, m *wire.Goodbye) {
 			reason = "connection lost"
 		}
 	}
-	e.part(now, n, reason)
+	if m.Lost {
+		e.lose(now, n, reason)
+	} else {
+		e.part(now, n, reason)
+	}
 	n.left = !m.Lost
 	for _, r := range m.Unstarted {
 		i := e.insts[r.Seq]
@@ -314,6 +318,13 @@ func (e *Engine) goodbye(now Now, n *node, m *wire.Goodbye) {
 		e.requeue(now, i, "its node stopped before starting it")
 		e.arm(now, i)
 	}
+}
+
+// lose ends a session that the node has not ended itself: that is an alarm until the
+// next hello (C1).
+func (e *Engine) lose(now Now, n *node, reason string) {
+	e.condition(now, alarmOffline, n.ID, reason)
+	e.part(now, n, reason)
 }
 
 // part ends a node's session.
