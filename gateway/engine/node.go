@@ -31,9 +31,9 @@ type node struct {
 	past    int // where in ended the next one goes
 	heard   time.Duration
 	met     bool          // heard has a meaning
-	left    bool          // it said goodbye itself
+	missed  bool          // the gateway has started and waits for its first hello
 	askedAt time.Duration // when what it was asked over narrowband is over, one each narrowbandPause
-	timer   timer         // set while it is online: when its silence is looked at
+	timer   timer         // when its silence is looked at
 
 	queue  queue
 	flying int
@@ -207,7 +207,7 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	n.Intents, n.Pins, n.Board, n.Workers, n.LastHello = m.Intents, m.Pins, m.Board, m.Workers, now.Wall
 	e.renew(n)
 	first := !n.met
-	n.session, n.heard, n.met, n.left = m.Session, now.Mono, true, false
+	n.session, n.heard, n.met, n.Left, n.missed = m.Session, now.Mono, true, false, false
 	n.told = 0
 	n.tells(now, m.Next)
 	e.newer(now, n, m, first)
@@ -309,7 +309,10 @@ func (e *Engine) goodbye(now Now, n *node, m *wire.Goodbye) {
 	} else {
 		e.part(now, n, reason)
 	}
-	n.left = !m.Lost
+	if left := !m.Lost; left != n.Left {
+		n.Left = left
+		e.renew(n)
+	}
 	for _, r := range m.Unstarted {
 		i := e.insts[r.Seq]
 		if i == nil || i.node != n || i.Token != r.Token || i.StartedAt != 0 {
@@ -380,7 +383,29 @@ func (e *Engine) watch(now Now, n *node) {
 	e.timers.put(&n.timer, max(n.heard+e.cfg.OfflineAfter, now.Mono+1))
 }
 
+// expect waits for a node of the log: unless it had taken leave it should be there
+// when the gateway starts, or soon after.
+func (e *Engine) expect(n *node) {
+	if !n.Left {
+		e.timers.put(&n.timer, 1) // at once: how late it is by then is not known yet
+	}
+}
+
+// miss raises the alarm for a node that was expected and did not come (C1).
+func (e *Engine) miss(now Now, n *node) {
+	if !n.missed {
+		n.missed, n.heard = true, now.Mono
+		e.watch(now, n)
+		return
+	}
+	n.missed = false
+	e.condition(now, alarmOffline, n.ID, "not heard of since the gateway has started")
+}
+
 func (e *Engine) checkNode(now Now, n *node) {
+	if !n.online && !n.met {
+		e.miss(now, n)
+	}
 	if !n.online {
 		return
 	}
