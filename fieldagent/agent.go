@@ -15,6 +15,7 @@ import (
 
 	"github.com/apollo-11/apollo11/fieldagent/executor"
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
+	"github.com/apollo-11/apollo11/fieldagent/intent"
 	"github.com/apollo-11/apollo11/fieldagent/journal"
 	"github.com/apollo-11/apollo11/fieldagent/link"
 	"github.com/apollo-11/apollo11/wire"
@@ -27,8 +28,8 @@ const (
 	narrowbandKeepAlive = time.Minute
 	// maxPinsTold is how many pins a hello lists; a header has 28.
 	maxPinsTold = 512
-	// levelsFile holds the levels of simulated pins, in the data directory.
-	levelsFile = "gpio-levels.json"
+	// LevelsFile holds the levels of simulated pins, in the data directory.
+	LevelsFile = "gpio-levels.json"
 	// oldestTime is 2025-01-01 in Unix ms: a clock before it is not set, whatever
 	// the kernel believes.
 	oldestTime = 1735689600000
@@ -91,7 +92,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	}
 	a.pins.Store(pins)
 	defer a.pins.Store(nil)
-	w, err := newWorks(pins, a.version, a.cfg.Data, a.log)
+	w, err := newWorks(pins, a.version, a.cfg, a.log)
 	if err == nil {
 		err = a.run(ctx, j, records, w)
 	}
@@ -100,7 +101,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 }
 
 // run is Run with a journal and pins that serve.
-func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w *works) error {
+func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w *works) (err error) {
 	l := newLoop()
 	l.journal, l.intents, l.log, l.now = j, w, a.log, a.clock()
 	core, out, err := executor.New(a.coreConfig(w), records, l.now())
@@ -112,6 +113,11 @@ func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w
 	if err != nil {
 		return err
 	}
+	endWatch, err := a.watch(ctx.Done(), l, w.pins)
+	if err != nil {
+		return err
+	}
+	defer func() { endWatch(err != nil) }()
 	linkCtx, stopLinks := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -124,7 +130,7 @@ func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w
 	if a.cfg.Narrowband == "" {
 		a.log.Warn("no narrowband path: while the primary one is down the gateway does not hear of results; set narrowband")
 	}
-	if err := l.run(ctx, out); err != nil {
+	if err = l.run(ctx, out); err != nil {
 		return err
 	}
 	a.log.Info("agent stopped")
@@ -143,7 +149,7 @@ func (a *Agent) coreConfig(w *works) executor.Config {
 			Version: a.version, Labels: a.cfg.Labels, Short: wire.Short(a.cfg.Node),
 			Intents: w.registry.Names(), Pins: told, Board: a.cfg.GPIO,
 		},
-		Incarnation: nonzero(), Check: w.Check, Workers: a.cfg.Workers,
+		Incarnation: nonzero(), Check: w.Check, Workers: a.cfg.Workers, Boot: intent.Boot(a.cfg.root),
 	}
 }
 

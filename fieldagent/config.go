@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -50,9 +52,18 @@ type Config struct {
 	NarrowbandPasswordFile string `yaml:"narrowband_password_file"`
 	// Workers is how many instructions run at a time; default is two a core.
 	Workers int `yaml:"workers"`
+	// RebootCommand is the program, with its arguments, that boots the board for
+	// the intent reboot; words are separated by spaces, there is no shell. Without
+	// it the agent does not offer that intent.
+	RebootCommand string `yaml:"reboot_command"`
+	// HardwareWatchdog is the device that resets the board when the agent is
+	// silent, for example /dev/watchdog; empty for none.
+	HardwareWatchdog string `yaml:"hardware_watchdog"`
 	// LogLevel is debug, info, warn or error; LogFormat is text or json.
 	LogLevel  string `yaml:"log_level"`
 	LogFormat string `yaml:"log_format"`
+
+	root fs.FS // where proc is found, nil for the real root
 }
 
 // DefaultConfig returns what holds unless it is set.
@@ -63,6 +74,18 @@ func DefaultConfig() Config {
 		LogLevel:  "info",
 		LogFormat: "text",
 	}
+}
+
+// ReadFile is ReadConfig for the file with this name.
+func (c *Config) ReadFile(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return fmt.Errorf("config: %w", err)
+	}
+	if err := errors.Join(c.ReadConfig(f), f.Close()); err != nil {
+		return fmt.Errorf("config %s: %w", file, err)
+	}
+	return nil
 }
 
 // ReadConfig reads a YAML file over c. Unknown keys are refused, with their
@@ -109,7 +132,7 @@ func (c *Config) ReadConfig(r io.Reader) error {
 
 func configKeys() []string {
 	return []string{"gateway", "narrowband", "node", "site", "labels", "gpio", "pins", "gpio_trace", "data", "username", "password_file",
-		"narrowband_username", "narrowband_password_file", "workers", "log_level", "log_format"}
+		"narrowband_username", "narrowband_password_file", "workers", "reboot_command", "hardware_watchdog", "log_level", "log_format"}
 }
 
 // text returns the setting with this name if it is a plain text one.
@@ -137,6 +160,10 @@ func (c *Config) text(name string) *string {
 		return &c.NarrowbandUsername
 	case "narrowband_password_file":
 		return &c.NarrowbandPasswordFile
+	case "reboot_command":
+		return &c.RebootCommand
+	case "hardware_watchdog":
+		return &c.HardwareWatchdog
 	case "log_level":
 		return &c.LogLevel
 	case "log_format":
