@@ -82,7 +82,7 @@ func fateOf(seed uint64, w executor.Work) fate {
 func (a *agent) Start(w executor.Work) {
 	x := &work{Work: w, pin: pinOf(w.Args)}
 	a.w.mix("start", uint64(a.index), w.Token.Seq, w.Seq)
-	a.w.log(a.id, "starts %d attempt %d (%v): %s on %s", w.Seq, w.Attempt, w.Token, w.Intent, x.pin)
+	a.w.log(a.tag, "starts %d attempt %d (%v): %s on %s", w.Seq, w.Attempt, w.Token, w.Intent, x.pin)
 	a.w.check.started(a, x)
 	a.works[w.Token] = x
 	a.lines[x.pin] = w.Token
@@ -111,7 +111,7 @@ func (a *agent) finish(x *work, code wire.Code) {
 	if a.lines[x.pin] == x.Token {
 		delete(a.lines, x.pin)
 	}
-	a.w.log(a.id, "has done %d attempt %d: %v", x.Seq, x.Attempt, code)
+	a.w.log(a.tag, "has done %d attempt %d: %v", x.Seq, x.Attempt, code)
 	a.w.check.finished(a, x, code)
 	a.input(executor.Finished{Token: x.Token, Result: executor.Result{Code: code}})
 }
@@ -137,6 +137,6 @@ func (a *agent) Narrowband(ack wire.CompactAck) {
 // Note implements round.Hands.
 func (a *agent) Note(n executor.Note) {
 	if n.Level != executor.LevelDebug {
-		a.w.log(a.id, "note: %s: %s (instruction %d, %v)", n.Text, n.Detail, n.Seq, n.Code)
+		a.w.log(a.tag, "note: %s: %s (instruction %d, %v)", n.Text, n.Detail, n.Seq, n.Code)
 	}
 }
