@@ -241,8 +241,9 @@ func (e *Engine) align(now Now, n *node, m *wire.Hello) {
 	case m.Next <= c.Last:
 		e.incident(now, "agent_rolled_back", n.ID, fmt.Sprintf(
 			"the agent's next event is %d, the log has %d already: has it lost its latest records?", m.Next, c.Last))
+		// The cursor stays: by the welcome the agent learns that its journal is an
+		// old copy, ends what waits in it, and begins a new incarnation.
 		e.forgotten(now, n)
-		c.Last = m.First - 1
 	}
 }
 
