@@ -19,7 +19,9 @@ type memories struct {
 	orders   map[uint64]engine.Instruction // what those instructions were
 	gone     map[uint64][]*run             // executions of instructions that the copy does not have
 	numbers  map[string]map[uint64]bool    // by node: token numbers that it may know
+	kept     map[wire.Token]attemptOf      // in the copy
 	returned map[string]bool               // nodes that have said hello since
+	tops     map[string]uint64             // highest token number that they told then
 
 	heard  map[string]voice // by node, the latest sign of life in the process that runs
 	due    []due            // alarms that must come
@@ -45,7 +47,7 @@ type voice struct {
 
 func newMemories() memories {
 	return memories{lost: map[wire.Token]attemptOf{}, orders: map[uint64]engine.Instruction{}, gone: map[uint64][]*run{},
-		numbers: map[string]map[uint64]bool{}, returned: map[string]bool{},
+		numbers: map[string]map[uint64]bool{}, returned: map[string]bool{}, tops: map[string]uint64{},
 		heard: map[string]voice{}, stands: map[alarmOf]bool{}, unsure: map[wire.Token]bool{}}
 }
 
@@ -71,7 +73,7 @@ func (c *checker) restored() map[string]bool {
 	old, m := c.book, &c.memory
 	c.book = *old.copy
 	c.book.inThree, c.book.copy = old.inThree, nil
-	m.older = true
+	m.older, m.kept = true, maps.Clone(c.book.tokens)
 	blind := map[string]bool{}
 	for t, o := range old.tokens {
 		if _, ok := c.book.tokens[t]; ok {
@@ -173,7 +175,7 @@ func (c *checker) greeted(node string, m *wire.Hello) {
 		expect("its card is an older copy of itself", "agent_rolled_back", "agent_reset", "node_refused")
 	}
 	if mem.older && !mem.returned[node] {
-		mem.returned[node] = true
+		mem.returned[node], mem.tops[node] = true, m.TopToken
 		if mem.numbers[node][m.TopToken] && !mem.noticed {
 			mem.due = append(mem.due, due{"", []string{"log_rolled_back"}, node + " knows numbers that the restored log has not given out"})
 		}
@@ -241,7 +243,8 @@ func (c *checker) finalAlarms() {
 // unused demands that a restored log gives out no number to a node that knows it
 // already.
 func (c *checker) unused(node string, m *wire.Instruction) {
-	if c.memory.numbers[node][m.Token.Seq] {
-		c.fail("number-reused", "instruction %d is sent to %s with the token %v, whose number the node was given before the log was restored", m.Seq, node, m.Token)
+	mem := &c.memory
+	if _, kept := mem.kept[m.Token]; mem.older && !kept && m.Token.Seq <= mem.tops[node] {
+		c.fail("number-reused", "instruction %d is sent to %s with the token %v, and the node has told that it knows numbers up to %d", m.Seq, node, m.Token, mem.tops[node])
 	}
 }
