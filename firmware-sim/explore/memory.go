@@ -14,7 +14,7 @@ type story uint8
 const (
 	storyNone    story = iota
 	storyGateway       // the gateway's log is restored from an older copy; no card is wiped
-	storyAgents        // cards of agents are restored from older copies
+	storyAgents        // cards of agents are restored from older copies; none is wiped
 	storyBoards        // second boards appear under the names of others
 	stories
 )

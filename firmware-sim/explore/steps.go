@@ -104,7 +104,7 @@ func (w *world) hurtAgent(a *agent, s *step) {
 	case agentStop:
 		a.stop()
 	case agentWipe:
-		if w.story == storyGateway { // see story
+		if w.story == storyGateway || w.story == storyAgents { // see story
 			a.end("power cut", true)
 			return
 		}

@@ -183,11 +183,12 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	}
 	e.forgive(now, n)
 	e.shorts[m.Short] = n.ID
+	old := false // then it begins anew at the welcome, and would not take what comes before
 	switch {
 	case n.session != m.Session:
 		// The same hello once more may be older than events that came since.
 		e.part(now, n, "connected anew")
-		e.align(now, n, m)
+		old = e.align(now, n, m)
 		n.doubt = doubt{}
 		e.clear(now, alarmPathDead, n.ID)
 	case n.cursor.Incarnation != m.Incarnation:
@@ -208,7 +209,7 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	w := &wire.Welcome{Session: m.Session, Epoch: e.counters.Epoch, Now: now.Wall,
 		HeartbeatMs: uint32(e.cfg.Heartbeat.Milliseconds()), Through: n.cursor.Last}
 	e.send(n, w, &w.Through)
-	if !repeated {
+	if !repeated && !old {
 		e.comeback(now, n)
 	}
 }
@@ -224,8 +225,9 @@ func (e *Engine) unwelcome(id string, m *wire.Hello) string {
 	return ""
 }
 
-// align compares what the agent remembers with what the log has of it.
-func (e *Engine) align(now Now, n *node, m *wire.Hello) {
+// align compares what the agent remembers with what the log has of it. It reports
+// whether the agent's journal is an older copy of itself.
+func (e *Engine) align(now Now, n *node, m *wire.Hello) (old bool) {
 	c := &n.cursor
 	switch {
 	case c.Incarnation != m.Incarnation:
@@ -244,7 +246,9 @@ func (e *Engine) align(now Now, n *node, m *wire.Hello) {
 		// The cursor stays: by the welcome the agent learns that its journal is an
 		// old copy, ends what waits in it, and begins a new incarnation.
 		e.forgotten(now, n)
+		return true
 	}
+	return false
 }
 
 // forgotten ends what the agent can no longer answer for. Nothing is sent again
