@@ -156,8 +156,9 @@ func (c *Core) received(m wire.Message) {
 	if _, ok := m.(*wire.Welcome); !ok && !c.session.welcomed {
 		// It was sent to whoever was connected before: to this agent with another
 		// memory, or to another board under its name. What is meant for this one
-		// comes after the welcome. Only to stop something is right in any case.
-		if m, ok := m.(*wire.Cancel); ok {
+		// comes after the welcome. Only to stop what is known here is right in any
+		// case: another board may be running the rest.
+		if m, ok := m.(*wire.Cancel); ok && c.table.known[m.Token] != nil {
 			c.cancel(m)
 			return
 		}

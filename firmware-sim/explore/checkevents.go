@@ -87,7 +87,7 @@ func (c *checker) result(a *agent, seq uint64, t wire.Token, code wire.Code) {
 	switch {
 	case code == wire.CodeOK && !c.succeededAs(seq, t):
 		c.fail("false-success", "%s reports success of instruction %d, token %v; it was never executed with success", a.id, seq, t)
-	case r != nil && code.Class() == wire.ClassRefused:
+	case r != nil && code.Class() == wire.ClassRefused && !c.memory.unsure[t]:
 		c.fail("false-refusal", "%s reports that it refused token %v of instruction %d (%v), and has executed it", a.id, t, seq, code)
 	case r == nil && code == wire.CodeInterrupted && !c.wipes[a.id]:
 		// A start may be on disk although the process died before it acted on it.
@@ -118,8 +118,10 @@ func (c *checker) input(in engine.Input) {
 		c.greeted(up.Node, h)
 		if life.copy > 0 && c.heard[life] == nil { // what its card had, and was heard of
 			before := uint64(0)
-			if o := c.heard[nodeLife{life.node, life.incarnation, life.copy - 1}]; o != nil {
-				before = o.through
+			for k := range life.copy {
+				if o := c.heard[nodeLife{life.node, life.incarnation, k}]; o != nil {
+					before = o.through
+				}
 			}
 			c.heard[life] = &arrivals{through: min(before, h.Next-1), beyond: map[uint64]bool{}}
 		}

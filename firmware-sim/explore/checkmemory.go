@@ -17,7 +17,8 @@ type memories struct {
 	noticed  bool                          // the gateway has told of it
 	lost     map[wire.Token]attemptOf      // given out, and not in the copy
 	orders   map[uint64]engine.Instruction // what those instructions were
-	gone     map[uint64][]*run             // executions of instructions that the copy does not have
+	none     map[uint64]bool               // instructions that the copy does not have
+	gone     map[uint64][]*run             // and their executions
 	numbers  map[string]map[uint64]bool    // by node: token numbers that it may know
 	kept     map[wire.Token]attemptOf      // in the copy
 	returned map[string]bool               // nodes that have said hello since
@@ -46,7 +47,7 @@ type voice struct {
 }
 
 func newMemories() memories {
-	return memories{lost: map[wire.Token]attemptOf{}, orders: map[uint64]engine.Instruction{}, gone: map[uint64][]*run{},
+	return memories{lost: map[wire.Token]attemptOf{}, orders: map[uint64]engine.Instruction{}, none: map[uint64]bool{}, gone: map[uint64][]*run{},
 		numbers: map[string]map[uint64]bool{}, returned: map[string]bool{}, tops: map[string]uint64{},
 		heard: map[string]voice{}, stands: map[alarmOf]bool{}, unsure: map[wire.Token]bool{}}
 }
@@ -91,6 +92,7 @@ func (c *checker) restored() map[string]bool {
 		if _, ok := c.book.insts[seq]; ok {
 			continue
 		}
+		m.none[seq] = true
 		delete(c.byHand, seq)
 		if runs := c.bySeq[seq]; len(runs) > 0 {
 			m.gone[seq] = runs
@@ -120,8 +122,9 @@ func (c *checker) cardRestored(a *agent) {
 	cur := c.book.cursors[a.id]
 	notice := cur.Incarnation != 0 && cur.Incarnation != card.incarnation
 	for n := uint64(1); n <= cur.Last && !notice && cur.Incarnation == card.incarnation; n++ {
-		r := c.runs[c.events[eventKey{was, n}].token]
-		notice = r != nil && r.by == a && r.at > card.at
+		e := c.events[eventKey{was, n}]
+		r := c.runs[e.token]
+		notice = r != nil && r.by == a && r.at > card.at && e.phase != wire.PhaseReceived
 	}
 	for t, r := range c.runs {
 		if r.by == a && r.at > card.at && !notice {

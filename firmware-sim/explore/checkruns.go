@@ -154,24 +154,17 @@ func (c *checker) started(a *agent, x *work) {
 	}
 	r := &run{token: x.Token, life: a.life, by: a, at: c.w.now}
 	c.runs[r.token] = r
-	if lost && c.goneFor(x.Seq) {
+	if lost && c.memory.none[x.Seq] {
 		c.memory.gone[x.Seq] = append(runs, r)
 	} else {
 		c.bySeq[x.Seq] = append(runs, r)
 	}
 }
 
-// goneFor reports whether an instruction that was lost is none that the restored
-// log knows.
-func (c *checker) goneFor(seq uint64) bool {
-	i, ok := c.book.insts[seq]
-	o := c.memory.orders[seq]
-	return !ok || i.Task != o.Task
-}
-
-// runsOf are the executions of an instruction.
+// runsOf are the executions of an instruction. One that was lost may have given its
+// number to another.
 func (c *checker) runsOf(seq uint64, lost bool) []*run {
-	if lost && c.goneFor(seq) {
+	if lost && c.memory.none[seq] {
 		return c.memory.gone[seq]
 	}
 	return c.bySeq[seq]
@@ -250,7 +243,7 @@ func (c *checker) recorded(i *engine.Instruction) {
 			c.fail("false-cancel", "instruction %d is CANCELLED with %v: its attempt %v was executed, and nobody knows with what effect", i.Seq, i.Code, i.Token)
 		}
 	}
-	if class == wire.ClassRefused && r != nil {
+	if class == wire.ClassRefused && r != nil && !c.memory.unsure[i.Token] {
 		c.fail("false-refusal", "instruction %d is recorded as not executed (%v), and its attempt %v was", i.Seq, i.Code, i.Token)
 	}
 	if class == wire.ClassSuccess && !c.succeeded(i.Seq) {
