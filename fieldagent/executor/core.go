@@ -158,7 +158,7 @@ func (c *Core) received(m wire.Message) {
 		// memory, or to another board under its name. What is meant for this one
 		// comes after the welcome. Only to stop what is known here is right in any
 		// case: another board may be running the rest.
-		if m, ok := m.(*wire.Cancel); ok && c.table.known[m.Token] != nil {
+		if m, ok := m.(*wire.Cancel); ok && (c.table.known[m.Token] != nil || mutant.On(mutant.StrangerCancels)) {
 			c.cancel(m)
 			return
 		}

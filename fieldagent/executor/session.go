@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // session is the standing with the gateway on the primary path.
@@ -109,7 +110,7 @@ func (c *Core) welcome(m *wire.Welcome) {
 		s.nextAt = c.now.Mono + RefusedAgain
 		return
 	}
-	if m.Through >= c.next || !s.met && m.Through >= c.unmet {
+	if m.Through >= c.next || !s.met && m.Through >= c.unmet && !mutant.On(mutant.CopyBelieved) {
 		c.reincarnate(m.Through)
 		return
 	}

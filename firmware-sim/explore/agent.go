@@ -56,6 +56,8 @@ type agent struct {
 	incarnation uint64    // of its latest hello
 	copied      *cardCopy // an older copy of its card, nil for none
 	copies      int       // how often a copy was put in
+	copyRuns    bool      // it is copied when the next work starts
+	copyWaits   bool      // it is copied when the next one is told to wait
 	second      *agent    // the other board under the name, nil for none
 	retired     bool      // it will not start again
 

@@ -124,7 +124,7 @@ func (c *checker) cardRestored(a *agent) {
 	for n := uint64(1); n <= cur.Last && !notice && cur.Incarnation == card.incarnation; n++ {
 		e := c.events[eventKey{was, n}]
 		r := c.runs[e.token]
-		notice = r != nil && r.by == a && r.at > card.at && e.phase != wire.PhaseReceived
+		notice = r != nil && r.by == a && (r.at > card.at && e.phase != wire.PhaseReceived || r.over > card.at && e.phase == wire.PhaseProcessed)
 	}
 	for t, r := range c.runs {
 		if r.by == a && r.at > card.at && !notice {

@@ -13,8 +13,9 @@ type run struct {
 	life  *identity
 	by    *agent
 	at    time.Duration
-	code  wire.Code // CodeNone while it runs, and for ever if its process died
-	wiped bool      // its journal is gone
+	over  time.Duration // when it ended
+	code  wire.Code     // CodeNone while it runs, and for ever if its process died
+	wiped bool          // its journal is gone
 }
 
 // Tolerance of the rule that nothing starts late; see lateBy.
@@ -189,7 +190,7 @@ func anyOK(list []*run) bool {
 // finished notes how a work ended.
 func (c *checker) finished(_ *agent, x *work, code wire.Code) {
 	if r := c.runs[x.Token]; r != nil {
-		r.code = code
+		r.code, r.over = code, c.w.now
 	}
 }
 

@@ -27,10 +27,13 @@ func drawStory(w *world, span time.Duration) (list []step) {
 		return nil
 	}
 	w.story = storyNone + 1 + story(r.IntN(int(stories)-1))
-	for range 1 + r.IntN(2) {
+	for range 1 + r.IntN(3) {
 		s := step{at: when(r, span), kind: secondBoard, who: r.IntN(len(w.agents)), long: between(r, 1_000, 40_000), second: between(r, 50, 6000), p: r.Float64()}
 		if w.story == storyBoards {
 			list = append(list, s)
+			for range 3 {
+				list = append(list, step{at: s.at + time.Duration(r.Int64N(int64(s.long))), kind: opCancel1, who: r.IntN(len(w.clients)), ref: r.IntN(1 << 20)})
+			}
 			continue
 		}
 		from, to := agentCopy, agentRestore
@@ -38,7 +41,11 @@ func drawStory(w *world, span time.Duration) (list []step) {
 			from, to = gatewayCopy, gatewayRestore
 		}
 		later := s
-		later.at += time.Duration(r.Int64N(int64(span - s.at)))
+		if d := between(r, 100, 8_000); chance(r, 0.6) && s.at+d < span {
+			later.at += d // most of what the copy has is then still under way
+		} else {
+			later.at += time.Duration(r.Int64N(int64(span - s.at)))
+		}
 		s.kind, later.kind = from, to
 		list = append(list, s, later)
 		if w.story == storyGateway {
@@ -61,7 +68,14 @@ func (w *world) hurtMemory(s *step) {
 	case gatewayRestore:
 		g.restore(s)
 	case agentCopy:
-		a.copyCard()
+		switch {
+		case s.p < 0.4:
+			a.copyWaits = true
+		case s.p < 0.7:
+			a.copyRuns = true
+		default:
+			a.copyCard()
+		}
 	case agentRestore:
 		a.restoreCard()
 	case secondBoard:
@@ -99,7 +113,10 @@ type cardCopy struct {
 // journalFile is the agent's journal on its card.
 const journalFile = agentDir + "/agent.journal"
 
+// copyCard copies the card: at a step of the plan, or at the next moment after it
+// when something begins to run or is told to wait.
 func (a *agent) copyCard() {
+	a.copyRuns, a.copyWaits = false, false
 	if b, ok := a.disk.Content(journalFile); ok && a.incarnation != 0 {
 		a.copied = &cardCopy{a.w.now, b, a.incarnation}
 		a.w.log(a.tag, "its card is copied")

@@ -86,6 +86,9 @@ func (a *agent) Start(w executor.Work) {
 	a.w.check.started(a, x)
 	a.works[w.Token] = x
 	a.lines[x.pin] = w.Token
+	if a.copyRuns {
+		a.copyCard()
+	}
 	f := fateOf(a.w.seed, w)
 	if f.takes > w.Timeout && !f.deaf {
 		f.takes, f.code = w.Timeout, wire.CodeTimeout
@@ -119,6 +122,9 @@ func (a *agent) finish(x *work, code wire.Code) {
 // Primary implements round.Hands.
 func (a *agent) Primary(m wire.Message) {
 	a.w.check.says(a, m)
+	if e, ok := m.(*wire.Event); ok && a.copyWaits && e.Phase == wire.PhaseReceived {
+		a.copyCard()
+	}
 	b, err := wire.Encode(m)
 	if err != nil {
 		a.w.fail("wire", "a %T of %s cannot be encoded: %v", m, a.id, err)
