@@ -161,6 +161,9 @@ func (c *Core) reincarnate(through uint64) {
 	}
 	c.note(LevelWarn, "the journal is an old copy: a new incarnation begins",
 		fmt.Sprintf("the gateway has event %d, the journal ends with %d", through, c.unmet-1))
+	if c.through > c.journalled { // the events that are numbered anew begin behind it
+		c.record(throughRecord{kindThrough, c.through})
+	}
 	r := rebornRecord{kindReborn, c.cfg.Incarnation}
 	c.record(r)
 	c.renumber(r)

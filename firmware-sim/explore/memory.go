@@ -123,9 +123,10 @@ func (a *agent) copyCard() {
 	}
 }
 
-// restoreCard is a power cut after which the card is an older copy of itself.
+// restoreCard is a power cut after which the card is an older copy of itself. A copy
+// from before the agent began anew stays out: see docs/simulation.md, what is open.
 func (a *agent) restoreCard() {
-	if a.life == nil || a.copied == nil {
+	if a.life == nil || a.copied == nil || a.copied.incarnation != a.incarnation {
 		return
 	}
 	a.end("gets an older copy of its card", true)
