@@ -188,11 +188,12 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	}
 	e.forgive(now, n)
 	e.shorts[m.Short] = n.ID
+	old := false // then it begins anew at the welcome, and would not take what comes before
 	switch {
 	case n.session != m.Session:
 		// The same hello once more may be older than events that came since.
 		e.part(now, n, "connected anew")
-		e.align(now, n, m)
+		old = e.align(now, n, m)
 		n.doubt = doubt{}
 		e.clear(now, alarmPathDead, n.ID)
 	case n.cursor.Incarnation != m.Incarnation:
@@ -215,7 +216,7 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	w := &wire.Welcome{Session: m.Session, Epoch: e.counters.Epoch, Now: now.Wall,
 		HeartbeatMs: uint32(e.cfg.Heartbeat.Milliseconds()), Through: n.cursor.Last}
 	e.send(n, w, &w.Through)
-	if !repeated {
+	if !repeated && !old {
 		e.comeback(now, n)
 	}
 }
@@ -231,8 +232,9 @@ func (e *Engine) unwelcome(id string, m *wire.Hello) string {
 	return ""
 }
 
-// align compares what the agent remembers with what the log has of it.
-func (e *Engine) align(now Now, n *node, m *wire.Hello) {
+// align compares what the agent remembers with what the log has of it. It reports
+// whether the agent's journal is an older copy of itself.
+func (e *Engine) align(now Now, n *node, m *wire.Hello) (old bool) {
 	c := &n.cursor
 	switch {
 	case c.Incarnation != m.Incarnation:
@@ -248,9 +250,12 @@ func (e *Engine) align(now Now, n *node, m *wire.Hello) {
 	case m.Next <= c.Last:
 		e.incident(now, "agent_rolled_back", n.ID, fmt.Sprintf(
 			"the agent's next event is %d, the log has %d already: has it lost its latest records?", m.Next, c.Last))
+		// The cursor stays: by the welcome the agent learns that its journal is an
+		// old copy, ends what waits in it, and begins a new incarnation.
 		e.forgotten(now, n)
-		c.Last = m.First - 1
+		return true
 	}
+	return false
 }
 
 // forgotten ends what the agent can no longer answer for. Nothing is sent again
