@@ -16,7 +16,7 @@ func (a *Agent) openBoard(ctx context.Context) (gpio.Board, error) {
 	if a.board != nil {
 		return a.board, nil
 	}
-	return gpio.OpenBoard(ctx, a.cfg.GPIO, gpio.BoardOptions{Log: a.log, Sim: gpio.SimOptions{
+	return gpio.OpenBoard(ctx, a.cfg.GPIO, gpio.BoardOptions{Log: a.log, Pins: a.cfg.Pins, Sim: gpio.SimOptions{
 		Trace: a.cfg.GPIOTrace, Levels: filepath.Join(a.cfg.Data, LevelsFile), Any: len(a.cfg.Pins) > 0}})
 }
 

@@ -68,3 +68,37 @@ func TestI4_WaitingEndsAfterTenSecondsAndWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+// One chip that may not be opened keeps nobody from the lines of the others; a
+// line that may be on it is waited for.
+func TestI4_OnlyTheChipsThatAreNeededAreWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, _ := pi()
+		k.Fail("open /dev/gpiochip1", syscall.EACCES)
+		log := slog.New(slog.DiscardHandler)
+		relay := gpio.PinConfig{Name: "relay", Line: "RELAY", Mode: gpio.Output}
+		status := gpio.PinConfig{Name: "status", Line: "expander:0", Mode: gpio.Input}
+		begun := time.Now()
+		b, err := k.OpenWaiting(t.Context(), log, relay)
+		must(t, err)
+		if time.Since(begun) != 0 {
+			t.Errorf("waited %v for a chip that is not needed", time.Since(begun))
+		}
+		_, err = gpio.NewOwner(b, []gpio.PinConfig{relay})
+		must(t, err)
+
+		b, err = k.OpenWaiting(t.Context(), log, relay, status)
+		must(t, err)
+		_, err = gpio.NewOwner(b, []gpio.PinConfig{relay, status})
+		for _, want := range []string{`no chip "expander"`, "/dev/gpiochip1 can't be opened by this user"} {
+			if !errors.Is(err, gpio.ErrNoSuchPin) || !strings.Contains(err.Error(), want) || time.Since(begun) != 10*time.Second {
+				t.Errorf("after %v: %v, want %q", time.Since(begun), err, want)
+			}
+		}
+		time.AfterFunc(time.Second, func() { k.Fail("open /dev/gpiochip1", nil) })
+		b, err = k.OpenWaiting(t.Context(), log, relay, status)
+		must(t, err)
+		_, err = gpio.NewOwner(b, []gpio.PinConfig{relay, status})
+		must(t, err)
+	})
+}

@@ -155,8 +155,8 @@ func (p *charPin) Edges(to chan<- Edge) (func() error, error) {
 
 // edgeReader reads the events of a line until it is stopped.
 type edgeReader struct {
-	p    *charPin
-	to   chan<- Edge
+	p  *charPin
+	to chan<- Edge
 	// since is when edge detection was turned on. What the kernel has kept from an
 	// earlier time is of no use any more.
 	since time.Duration

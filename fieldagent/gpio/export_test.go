@@ -12,6 +12,6 @@ func NewPeriphWithoutDrivers(log *slog.Logger) *Periph { return newPeriph(log) }
 func CheckDevices(dev string) error { return checkDevices(dev) }
 
 // OpenWaiting opens the back end on this kernel as at a start.
-func (k *FakeKernel) OpenWaiting(ctx context.Context, log *slog.Logger) (Board, error) {
-	return openWaiting(ctx, log, func() (Board, error) { return openChardev(k) })
+func (k *FakeKernel) OpenWaiting(ctx context.Context, log *slog.Logger, pins ...PinConfig) (Board, error) {
+	return openWaiting(ctx, BoardOptions{Log: log, Pins: pins}, func() (Board, error) { return openChardev(k) })
 }

@@ -96,7 +96,7 @@ func (k *FakeKernel) Unplug(path string) {
 // Plug brings one in.
 func (k *FakeKernel) Plug(path string, c *FakeChip) { k.Link(path, c) }
 
-// Fail makes an operation fail: open, chipinfo, lineinfo, request, config, get,
+// Fail makes an operation fail: open, open PATH, chipinfo, lineinfo, request, config, get,
 // set. nil ends it.
 func (k *FakeKernel) Fail(operation string, err error) {
 	k.mu.Lock()
@@ -195,6 +195,9 @@ func (k *FakeKernel) open(path string) (device, error) {
 	k.tries++
 	c, ok := k.files[path]
 	err := k.faults["open"]
+	if one := k.faults["open "+path]; one != nil {
+		err = one
+	}
 	if !ok {
 		err = syscall.ENOENT
 	}
