@@ -169,7 +169,7 @@ type edgeReader struct {
 	// turned on: it shows by leading to the level that the line had already.
 	from *Level
 	quit chan struct{}
-	done  chan struct{}
+	done chan struct{}
 }
 
 // stop ends the reader and turns edge detection off.
