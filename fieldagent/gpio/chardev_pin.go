@@ -236,7 +236,8 @@ func (r *edgeReader) edge(e lineEvent) (out Edge, fresh bool) {
 	if at < r.since {
 		return out, false
 	}
-	kept := r.from != nil && *r.from == out.Level
+	// After a gap the edge in between may be the one that is missing.
+	kept := r.from != nil && *r.from == out.Level && out.Missed == 0
 	r.from = nil
 	return out, !kept
 }
