@@ -45,6 +45,9 @@ type attempt struct {
 	// See Verdict; while queued or running.
 	ends, endedBy string
 	cutBy         uint64 // the instruction that ended it early, 0 for none
+	// See Verdict; while queued or running.
+	actuates, watch bool
+	early           []earlyEnd // of its lease, while running
 
 	arrivedMono time.Duration
 	startedMono time.Duration
@@ -158,7 +161,9 @@ func (t *table) attemptOf(seq uint64, attempt uint8) *attempt {
 }
 
 // take notes what the board says of the attempt.
-func (a *attempt) take(v Verdict) { a.lines, a.ends, a.endedBy = v.Lines, v.Ends, v.EndedBy }
+func (a *attempt) take(v Verdict) {
+	a.lines, a.ends, a.endedBy, a.actuates, a.watch = v.Lines, v.Ends, v.EndedBy, v.Actuates, v.Watch
+}
 
 // staleAfter reports whether b is a newer attempt of the same instruction.
 func (a *attempt) staleAfter(b *attempt) bool {

@@ -31,7 +31,9 @@ func (c *Core) emit(a *attempt, ev *wire.Event) {
 	if !mutant.On(mutant.ResultUnwritten) {
 		c.record(c.eventRecord(ev))
 	}
-	c.arm(a)
+	if ev.Payload == nil || ev.Phase != wire.PhaseProgress {
+		c.arm(a)
+	}
 }
 
 func (c *Core) addEvent(ev *wire.Event) {
@@ -113,7 +115,7 @@ func (c *Core) sendEvents() {
 		c.roundAt, c.again = c.now.Mono, false
 	}
 	for c.sent+1 < c.next && c.sent < c.through+Window {
-		c.send(c.events[c.sent-c.through])
+		c.send(c.readable(c.events[c.sent-c.through]))
 		c.sent++
 	}
 	if mutant.On(mutant.ForgetsOnSend) {

@@ -23,6 +23,7 @@ const (
 	kindDropped recordKind = 8  // a waiting attempt that was given back unstarted
 	kindAhead   recordKind = 9  // a cancel that came before its attempt
 	kindReborn  recordKind = 10 // a new incarnation; events are numbered from 1 again
+	kindLease   recordKind = 11 // a lease that is open; see leaseRecord
 )
 
 type headRecord struct {
@@ -148,6 +149,9 @@ func (c *Core) Snapshot() [][]byte {
 	for _, a := range c.running {
 		records = append(records, encode(a.record(kindStarted)))
 	}
+	for _, l := range c.leases {
+		records = append(records, encode(l.record()))
+	}
 	for _, a := range c.queue {
 		if a.stored {
 			records = append(records, encode(queuedRecord{kindQueued, *a.work, a.receivedAt, a.first}))
@@ -206,6 +210,8 @@ func (c *Core) replay(i int, b []byte) error {
 		})
 	case kindReborn:
 		return replayAs(b, func(r rebornRecord) error { c.renumber(r); return nil })
+	case kindLease:
+		return replayAs(b, c.replayLease)
 	case kindAhead:
 		return replayAs(b, func(r aheadRecord) error { c.addAhead(cancelAhead{r.Seq, r.Attempt, c.now.Mono}); return nil })
 	}
@@ -278,6 +284,10 @@ func (c *Core) replayEvent(r eventRecord) error {
 	}
 	c.next++
 	c.addEvent(&ev)
+	if ev.Phase == wire.PhaseLease {
+		c.replayLeaseEnd(&ev)
+		return nil
+	}
 	a := c.table.known[ev.Token]
 	if a == nil && ev.Phase != wire.PhaseProcessed {
 		return nil // the attempt was given back unstarted

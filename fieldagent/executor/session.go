@@ -15,6 +15,7 @@ type session struct {
 	welcomed bool
 	refused  string // the gateway's reason
 	epoch    uint64
+	phases   wire.Phase // the highest that the gateway knows
 	beat     time.Duration
 	// nextAt is when the next heartbeat is due, or the next hello while there is
 	// no welcome.
@@ -121,11 +122,15 @@ func (c *Core) welcome(m *wire.Welcome) {
 		c.ahead = nil
 	}
 	s.welcomed, s.refused, s.epoch = true, "", m.Epoch
+	s.phases = m.Phases
 	s.beat = DefaultHeartbeat
 	if m.HeartbeatMs > 0 {
 		s.beat = min(max(time.Duration(m.HeartbeatMs)*time.Millisecond, minHeartbeat), maxHeartbeat)
 	}
 	s.nextAt = c.now.Mono + s.beat
+	if c.local || len(c.foreign) > 0 {
+		s.nextAt = c.now.Mono // what a heartbeat says of people at the board is news
+	}
 	c.sent, c.resendIn = c.through, ResendAfter
 	c.digest()
 }
@@ -200,6 +205,7 @@ func (c *Core) keepSession() {
 	h := &wire.Heartbeat{
 		Session: s.id, Clock: c.clock.told(c.now), UptimeMs: (c.now.Mono - s.started).Milliseconds(),
 		Queued: uint32(len(c.queue)), Through: c.through, Next: c.next,
+		Foreign: c.foreign, Local: c.local,
 	}
 	for _, a := range c.running {
 		if len(h.Running) < wire.MaxRefs {

@@ -38,6 +38,9 @@ type Hands interface {
 	Start(executor.Work)
 	// Abort stops one that runs.
 	Abort(wire.Token)
+	// Loss sets the outputs that want it to their safe levels, because the gateway
+	// is lost.
+	Loss()
 	// Primary and Narrowband send on the two paths. They may lose it.
 	Primary(wire.Message)
 	Narrowband(wire.CompactAck)
@@ -72,6 +75,7 @@ func join(all *executor.Output, out executor.Output) {
 	all.Records = append(all.Records, out.Records...)
 	all.Start = append(all.Start, out.Start...)
 	all.Abort = append(all.Abort, out.Abort...)
+	all.Loss = all.Loss || out.Loss
 	all.Primary = append(all.Primary, out.Primary...)
 	all.Narrowband = append(all.Narrowband, out.Narrowband...)
 	all.Notes = append(all.Notes, out.Notes...)
@@ -125,6 +129,9 @@ func (p *Performer) act(out executor.Output) (late []wire.Token) {
 	}
 	for _, t := range out.Abort {
 		p.hands.Abort(t)
+	}
+	if out.Loss {
+		p.hands.Loss()
 	}
 	for _, m := range out.Primary {
 		p.hands.Primary(m)

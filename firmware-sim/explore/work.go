@@ -93,6 +93,9 @@ func (a *agent) Start(w executor.Work) {
 	a.later(f.takes, func() { a.finish(x, f.code) })
 }
 
+// Loss implements round.Hands. The pins of these boards have no safe levels.
+func (a *agent) Loss() {}
+
 // Abort implements round.Hands.
 func (a *agent) Abort(t wire.Token) {
 	x := a.works[t]
