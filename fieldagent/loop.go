@@ -37,6 +37,8 @@ type loop struct {
 	// The two paths. They never block and may lose what they are given.
 	primary    func([]byte) bool
 	narrowband func([]byte) bool
+	// fall sets outputs to their safe levels; nil for none. It does not block.
+	fall func(executor.Fall)
 	now        func() executor.Now
 	log        *slog.Logger
 
@@ -150,6 +152,12 @@ func (k worker) Start(w executor.Work) { k.start(k.base, w) }
 func (k worker) Abort(t wire.Token) {
 	if cancel := k.cancels[t]; cancel != nil {
 		cancel()
+	}
+}
+
+func (k worker) Fall(f executor.Fall) {
+	if k.fall != nil {
+		k.fall(f)
 	}
 }
 

@@ -17,6 +17,7 @@ const (
 	IntentGPIOPulse      = "gpio.pulse"      // set an output for a time, timed by the agent
 	IntentGPIOWatch      = "gpio.watch"      // report the edges of an input for a time
 	IntentCollectMetrics = "collect_metrics" // report the board's health figures
+	IntentReboot         = "reboot"          // boot the board again, once
 )
 
 // ArgError says which argument is wrong, why, and what to write instead.
@@ -42,7 +43,7 @@ func (e *ArgError) Error() string {
 }
 
 // Args is the checked argument set of a built-in intent: GPIOWrite, GPIORead,
-// GPIOPulse, GPIOWatch or CollectMetrics.
+// GPIOPulse, GPIOWatch, CollectMetrics or Reboot.
 type Args interface {
 	// Map is the canonical form, which ParseArgs reads back to the same value.
 	Map() map[string]any
@@ -72,6 +73,9 @@ type GPIOPulse struct {
 // CollectMetrics are the arguments of collect_metrics: none.
 type CollectMetrics struct{}
 
+// Reboot are the arguments of reboot: none.
+type Reboot struct{}
+
 func levelNumber(high bool) uint64 {
 	if high {
 		return 1
@@ -99,10 +103,13 @@ func (a GPIOPulse) Map() map[string]any {
 // Map implements Args.
 func (a CollectMetrics) Map() map[string]any { return nil }
 
+// Map implements Args.
+func (a Reboot) Map() map[string]any { return nil }
+
 // BuiltIn reports whether ParseArgs knows the intent's arguments.
 func BuiltIn(intent string) bool {
 	switch intent {
-	case IntentGPIOWrite, IntentGPIORead, IntentGPIOPulse, IntentGPIOWatch, IntentCollectMetrics:
+	case IntentGPIOWrite, IntentGPIORead, IntentGPIOPulse, IntentGPIOWatch, IntentCollectMetrics, IntentReboot:
 		return true
 	}
 	return false
@@ -165,6 +172,11 @@ func ParseArgs(intent string, m map[string]any) (Args, error) {
 			return nil, err
 		}
 		return CollectMetrics{}, nil
+	case IntentReboot:
+		if err := onlyArgs(intent, m); err != nil {
+			return nil, err
+		}
+		return Reboot{}, nil
 	}
 	return nil, &ArgError{Field: "", Problem: fmt.Sprintf("%q is not a built-in intent", clip(intent))}
 }

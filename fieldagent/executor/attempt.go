@@ -48,6 +48,8 @@ type attempt struct {
 	// See Verdict; while queued or running.
 	actuates, watch bool
 	early           []earlyEnd // of its lease, while running
+	reboots         bool       // see Verdict; while queued or running
+	boot            uint64     // while it runs and reboots: the boot that it began in
 
 	arrivedMono time.Duration
 	startedMono time.Duration
@@ -162,7 +164,8 @@ func (t *table) attemptOf(seq uint64, attempt uint8) *attempt {
 
 // take notes what the board says of the attempt.
 func (a *attempt) take(v Verdict) {
-	a.lines, a.ends, a.endedBy, a.actuates, a.watch = v.Lines, v.Ends, v.EndedBy, v.Actuates, v.Watch
+	a.lines, a.ends, a.endedBy = v.Lines, v.Ends, v.EndedBy
+	a.actuates, a.watch, a.reboots = v.Actuates, v.Watch, v.Reboots
 }
 
 // staleAfter reports whether b is a newer attempt of the same instruction.

@@ -89,8 +89,7 @@ func New(cfg Config, records [][]byte, now Now) (*Core, Output, error) {
 			c.end(c.running[0], Result{Code: wire.CodeOK})
 			continue
 		}
-		c.end(c.running[0], Result{Code: wire.CodeInterrupted,
-			Detail: "the agent was restarted while this ran: it may or may not have had its effect"})
+		c.end(c.running[0], c.afterRestart(c.running[0]))
 	}
 	c.closeAllLeases()
 	c.recheckQueue()

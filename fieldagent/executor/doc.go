@@ -58,7 +58,7 @@
 //     not use them again.
 //   - While the gateway refuses the node nothing starts; what runs may end.
 //   - When neither path has reached the gateway for Config.Autonomy, nothing starts
-//     until one does, what runs may end, and Output.Loss has outputs set to their
+//     until one does, what runs may end, and Output.Fall has outputs set to their
 //     safe levels (C8).
 //   - While the LOCAL switch is on, what would actuate is refused, whether it comes
 //     or waits; reading and watching go on (C15).

@@ -67,6 +67,9 @@ func (c *Core) open(a *attempt, of Lease) {
 
 // leaseEnded takes the word of the owner of the pins.
 func (c *Core) leaseEnded(in LeaseEnded) {
+	if in.Why == wire.LeaseReplaced && c.stop.fallen {
+		in.Why = wire.LeaseStopped // by the safe levels, on our own word
+	}
 	at := max(c.clock.stamp(c.now)-max(in.Ago, 0).Milliseconds(), 1)
 	for _, l := range c.leases {
 		if l.attempt.token == in.Token {

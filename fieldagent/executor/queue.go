@@ -196,6 +196,7 @@ func (c *Core) start(a *attempt) {
 	in := a.work
 	a.work, a.notAfter = nil, in.NotAfter
 	c.running = append(c.running, a)
+	c.noteBoot(a)
 	if !mutant.On(mutant.DedupeAfterRun) {
 		c.record(a.record(kindStarted))
 	}
@@ -373,6 +374,7 @@ func (c *Core) end(a *attempt, r Result) {
 	c.leaveQueue(a)
 	c.leaveRunning(a)
 	a.state, a.code, a.detail, a.work = ended, r.Code, clip(r.Detail, wire.MaxDetailBytes), nil
+	a.boot = 0
 	a.take(Verdict{})
 	if r.Lease != nil {
 		c.open(a, *r.Lease)

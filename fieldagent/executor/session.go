@@ -39,6 +39,8 @@ type stopping struct {
 	abortAt   time.Duration
 	limitAt   time.Duration
 	aborted   bool
+	fallen    bool          // the outputs were to be set to their safe levels
+	fallLimit time.Duration // so long their leases are waited for
 	done      bool
 	said      bool
 }
@@ -244,11 +246,23 @@ func (c *Core) goOnStopping() {
 	if !st.aborted && c.now.Mono >= st.abortAt {
 		st.aborted = true
 		for _, a := range c.running {
+			if a.boot != 0 {
+				continue // the stop is its doing; its end is told after the boot
+			}
 			a.byStop = a.byStop || !a.aborted
 			c.abort(a)
 		}
 	}
-	if len(c.running) > 0 && c.now.Mono < st.limitAt {
+	if c.worksOn() && c.now.Mono < st.limitAt {
+		return
+	}
+	if !st.fallen && len(c.leases) > 0 {
+		// So that the gateway hears that the outputs are off before the goodbye, and
+		// not at the next start.
+		st.fallen, st.fallLimit = true, c.now.Mono+StopFallLimit
+		c.out.Fall = FallStop
+	}
+	if len(c.leases) > 0 && c.now.Mono < st.fallLimit {
 		return
 	}
 	st.done = true
@@ -270,6 +284,9 @@ func (c *Core) stopDeadlines(at func(time.Duration)) {
 	}
 	if !st.aborted {
 		at(st.abortAt)
+	}
+	if st.fallen {
+		at(st.fallLimit)
 	}
 	at(st.limitAt)
 }

@@ -31,8 +31,11 @@ func (w *world) show(out executor.Output) {
 	for _, t := range out.Abort {
 		line("abort token %d", t.Seq)
 	}
-	if out.Loss {
-		line("loss: the outputs that want it go to their safe levels")
+	switch out.Fall {
+	case executor.FallLoss:
+		line("fall: the outputs that the pin map says, for the loss of the gateway")
+	case executor.FallStop:
+		line("fall: all outputs that have a safe level")
 	}
 	for _, m := range out.Primary {
 		if _, err := wire.Encode(m); err != nil {

@@ -117,9 +117,9 @@ type Output struct {
 	Start []Work
 	// Abort is running work to stop. It still gives its Finished.
 	Abort []wire.Token
-	// Loss says that the gateway is lost: outputs that want it are to be set to
-	// their safe levels.
-	Loss bool
+	// Fall asks for outputs to be set to their safe levels. What comes of it is told
+	// by LeaseEnded.
+	Fall Fall
 	// Primary are messages for evt/<node>. They may be lost.
 	Primary []wire.Message
 	// Narrowband are frames for n/<short>. They may be lost.
@@ -133,6 +133,15 @@ type Output struct {
 	// Fatal, if not empty, says why the process must end now and be restarted.
 	Fatal string
 }
+
+// Fall says which outputs go to their safe levels, and why.
+type Fall uint8
+
+const (
+	FallNone Fall = 0
+	FallLoss Fall = 1 // the gateway is lost: those that the pin map says
+	FallStop Fall = 2 // the agent stops: all that have a safe level
+)
 
 // NoDeadline means that no Tick is wanted.
 const NoDeadline = time.Duration(1<<63 - 1)
@@ -179,6 +188,9 @@ type Verdict struct {
 	// Watch says that the execution only waits. It takes no worker; MaxWatches of
 	// them may run or wait.
 	Watch bool
+	// Reboots says that the execution ends with a boot of the board, which takes
+	// the agent with it: how it went is known at the next start (D6).
+	Reboots bool
 }
 
 // Config says what the agent is and how it behaves. Zero values mean the
@@ -189,6 +201,9 @@ type Config struct {
 	Hello wire.Hello
 	// Incarnation is a random number, used if the journal is empty. Not 0.
 	Incarnation uint64
+	// Boot stands for the boot that the agent runs in: the same number until the
+	// board boots again. 0 if the system does not tell; nothing may reboot then.
+	Boot uint64
 	// Check judges an instruction. It must be pure and quick. Required.
 	Check func(intent string, args wire.RawMap) Verdict
 	// Workers is how many attempts run at a time, 1 to MaxWorkers.
@@ -238,6 +253,7 @@ const (
 	AgeRank           = 10 * time.Second       // waiting this long is worth one priority
 	StopGrace         = 500 * time.Millisecond // at a stop, before running work is aborted
 	StopLimit         = 5 * time.Second        // at a stop, in all
+	StopFallLimit     = time.Second            // at a stop, for the ends of leases
 	MaxCancelledAhead = 1000                   // narrowband cancels of attempts that have not arrived
 	AheadFor          = time.Hour              // so long they count: sequences may come again with another log
 	// Events that wait for their acknowledgement; beyond either no new

@@ -93,8 +93,8 @@ func (a *agent) Start(w executor.Work) {
 	a.later(f.takes, func() { a.finish(x, f.code) })
 }
 
-// Loss implements round.Hands. The pins of these boards have no safe levels.
-func (a *agent) Loss() {}
+// Fall implements round.Hands. The pins of these boards have no safe levels.
+func (a *agent) Fall(executor.Fall) {}
 
 // Abort implements round.Hands.
 func (a *agent) Abort(t wire.Token) {

@@ -8,12 +8,15 @@ import (
 	"github.com/apollo-11/apollo11/wire"
 )
 
-// Alarms about people who work at a board (C15). They are cleared when the board
-// says that it is over; a board that is silent leaves them as they are.
+// Alarms about people who work at a board (C15), and about an output that a board
+// cannot set to its safe level (C13). They are cleared when the board says that it
+// is over; a board that is silent leaves them as they are.
 const (
-	alarmForeign = "pin_foreign"  // subject: node
-	alarmLocal   = "node_local"   // subject: node
-	alarmLease   = "lease_failed" // subject: node
+	alarmForeign = "pin_foreign" // subject: node
+	// AlarmLocal is for people to know, its subject is the node.
+	AlarmLocal = "node_local"
+	// AlarmLease wants somebody to look now; its subject is the node.
+	AlarmLease = "lease_failed"
 )
 
 // hand takes in what a heartbeat says of the LOCAL switch and of outputs that
@@ -24,9 +27,9 @@ func (e *Engine) hand(now Now, n *node, m *wire.Heartbeat) {
 		e.show(n)
 	}
 	if m.Local {
-		e.condition(now, alarmLocal, n.ID, "the LOCAL switch is on: commands that would move something are refused")
+		e.condition(now, AlarmLocal, n.ID, "the LOCAL switch is on: commands that would move something are refused")
 	} else {
-		e.clear(now, alarmLocal, n.ID)
+		e.clear(now, AlarmLocal, n.ID)
 	}
 	if slices.Equal(m.Foreign, n.foreign) {
 		return
