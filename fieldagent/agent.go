@@ -8,7 +8,6 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,6 +41,8 @@ type Agent struct {
 	version string
 	log     *slog.Logger
 	topics  wire.Topics
+	board   gpio.Board                 // instead of the one that cfg names, for tests
+	pins    atomic.Pointer[gpio.Owner] // while it runs
 }
 
 // New checks the configuration.
@@ -65,17 +66,17 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
-	board, err := gpio.OpenBoard(a.cfg.GPIO, gpio.BoardOptions{Log: a.log, Sim: gpio.SimOptions{
-		Trace: a.cfg.GPIOTrace, Levels: filepath.Join(a.cfg.Data, levelsFile)}})
+	board, err := a.openBoard(ctx)
 	if err != nil {
 		return err
 	}
-	pins, err := gpio.NewOwner(board, nil)
+	pins, err := gpio.NewOwner(board, a.cfg.Pins)
 	if err != nil {
 		return err
 	}
 	// The pins outlive the work, and the work the wish to stop.
 	pinCtx, stopPins := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopPins()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	pinsDone := make(chan error, 1)
@@ -83,6 +84,14 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		defer stop() // without pins there is nothing to do
 		pinsDone <- pins.Run(pinCtx)
 	}()
+	// Nothing is connected before the pins are safe.
+	select {
+	case <-pins.Started():
+	case err := <-pinsDone:
+		return err
+	}
+	a.pins.Store(pins)
+	defer a.pins.Store(nil)
 	w, err := newWorks(pins, a.version, a.cfg, a.log)
 	if err == nil {
 		err = a.run(ctx, j, records, w)

@@ -39,8 +39,8 @@ type loop struct {
 	narrowband func([]byte) bool
 	// fall sets outputs to their safe levels; nil for none. It does not block.
 	fall func(executor.Fall)
-	now        func() executor.Now
-	log        *slog.Logger
+	now  func() executor.Now
+	log  *slog.Logger
 
 	inputs chan executor.Input
 	closed chan struct{} // the loop takes no more inputs

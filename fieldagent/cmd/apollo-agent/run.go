@@ -8,8 +8,11 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"strings"
+	"sync"
+	"syscall"
 
 	"github.com/apollo-11/apollo11/fieldagent"
 )
@@ -24,12 +27,14 @@ const (
 const usage = `apollo-agent executes instructions of the gateway on this board.
 
 Usage:
-  apollo-agent --gateway URL --node NAME --gpio sim|periph --data DIR [flags]
+  apollo-agent --gateway URL --node NAME --gpio sim|periph|chardev --data DIR [flags]
 
 What is needed:
   --gateway URL         MQTT address of the gateway, tcp://host:port or ws://host:port/path
   --node NAME           name of this node, unique on its site
-  --gpio sim|periph     pins: simulated, or those of this board
+  --gpio sim|periph|chardev
+                        pins: simulated; memory-mapped ones of a Raspberry Pi 0 to 4;
+                        the kernel's gpio devices (Linux 5.10 or later)
   --data DIR            directory of the journal; one agent at a time uses it
 
 More:
@@ -47,7 +52,8 @@ More:
                         boots the board when the gateway asks for it (intent
                         reboot); without it the agent refuses that
   --config FILE         YAML file with the same names (gpio_trace, not gpio-trace;
-                        labels: {role: worker}); flags win over it
+                        labels: {role: worker}); flags win over it; it may also
+                        hold a pin map, which SIGHUP reads again
   --log-level LEVEL     debug, info, warn, error (default info)
   --log-format FORMAT   text, json (default text)
   --version             print the version
@@ -86,13 +92,47 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	log := newLog(cfg, stderr)
 	agent, err := fieldagent.New(cfg, programVersion(), log)
 	if err == nil {
-		err = agent.Run(ctx)
+		err = runReloading(ctx, agent, args, log)
 	}
 	if err != nil {
 		log.Error("agent failed", "node", cfg.Node, "err", err)
 		return exitError
 	}
 	return exitOK
+}
+
+// runReloading runs the agent and reads the configuration again at SIGHUP.
+func runReloading(ctx context.Context, agent *fieldagent.Agent, args []string, log *slog.Logger) error {
+	ctx, stop := context.WithCancel(ctx)
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	var reloading sync.WaitGroup
+	defer reloading.Wait()
+	defer stop()
+	defer signal.Stop(hangup)
+	reloading.Go(func() {
+		for {
+			select {
+			case <-hangup:
+				reload(ctx, agent, args, log)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return agent.Run(ctx)
+}
+
+func reload(ctx context.Context, agent *fieldagent.Agent, args []string, log *slog.Logger) {
+	cfg, _, err := parse(args)
+	if err == nil {
+		err = agent.Reload(ctx, cfg)
+	}
+	if err != nil {
+		log.Error("configuration not reloaded; the old one is in force", "err", err)
+		return
+	}
+	log.Info("pin map reloaded", "pins", len(cfg.Pins))
 }
 
 // labels is the value of the repeatable flag --label.
