@@ -116,7 +116,7 @@ func TestParseArgs(t *testing.T) {
 		{"C13 lease", wire.IntentGPIOWrite, leased, `"max_on":"10m"`, lease(10 * time.Minute), ""},
 		{"C13 lease in milliseconds", wire.IntentGPIOWrite, leased, `"max_on_ms":1500`, lease(1500 * time.Millisecond), ""},
 		{"A3 lease in quotes", wire.IntentGPIOWrite, leased, `"max_on_ms":"1500"`, lease(1500 * time.Millisecond), ""},
-		{"shortest lease", wire.IntentGPIOWrite, leased, `"max_on_ms":1`, lease(wire.MinLease), ""},
+		{"shortest lease", wire.IntentGPIOWrite, leased, `"max_on_ms":10`, lease(wire.MinLease), ""},
 		{"longest lease", wire.IntentGPIOWrite, leased, `"max_on":"576h"`, lease(wire.MaxLease), ""},
 		{"I13 zero lease", wire.IntentGPIOWrite, leased, `"max_on_ms":0`, nil, "max_on_ms"},
 		{"I13 zero lease in words", wire.IntentGPIOWrite, leased, `"max_on":"0s"`, nil, "max_on"},

@@ -13,9 +13,9 @@ const (
 	// should be called one.
 	MinPulse = time.Millisecond
 	MaxPulse = time.Hour
-	// MinLease and MaxLease bound max_on of a write: the longest is the last whole
-	// day below 2^31 ms.
-	MinLease = time.Millisecond
+	// MinLease and MaxLease bound max_on of a write. What is shorter is a pulse; the
+	// longest is the last whole day below 2^31 ms.
+	MinLease = 10 * time.Millisecond
 	MaxLease = 24 * 24 * time.Hour
 	// MinWatch and MaxWatch bound for of a watch: an instruction lasts a day at
 	// most.
