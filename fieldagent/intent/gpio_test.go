@@ -30,6 +30,7 @@ func newBench(t *testing.T, pins ...gpio.PinConfig) *bench {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- owner.Run(ctx) }()
+	<-owner.Started()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {

@@ -32,8 +32,13 @@ func (w watcher) parse(args map[string]any) (a wire.GPIOWatch, refused *Result) 
 	if refused != nil {
 		return a, refused
 	}
-	a.Pin, refused = w.l.resolve(a.Pin, gpio.Input)
-	return a, refused
+	if a.Pin, refused = w.l.resolve(a.Pin, gpio.Input); refused != nil {
+		return a, refused
+	}
+	if c, mapped := w.l.pins.Config(a.Pin); mapped && c.Mode != gpio.Input {
+		return a, &Result{Code: wire.CodeUnsupported, Detail: fmt.Sprintf("%s is configured as an %s: only inputs can be watched", a.Pin, c.Mode)}
+	}
+	return a, nil
 }
 
 func (w watcher) Run(ctx context.Context, r Request) Result {
