@@ -28,8 +28,8 @@ const (
 	narrowbandKeepAlive = time.Minute
 	// maxPinsTold is how many pins a hello lists; a header has 28.
 	maxPinsTold = 512
-	// levelsFile holds the levels of simulated pins, in the data directory.
-	levelsFile = "gpio-levels.json"
+	// LevelsFile holds the levels of simulated pins, in the data directory.
+	LevelsFile = "gpio-levels.json"
 	// oldestTime is 2025-01-01 in Unix ms: a clock before it is not set, whatever
 	// the kernel believes.
 	oldestTime = 1735689600000
@@ -101,7 +101,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 }
 
 // run is Run with a journal and pins that serve.
-func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w *works) error {
+func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w *works) (err error) {
 	l := newLoop()
 	l.journal, l.intents, l.log, l.now = j, w, a.log, a.clock()
 	o := &overseer{pins: w.pins, loop: l, log: a.log, local: a.cfg.LocalSwitch}
@@ -118,6 +118,11 @@ func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w
 	if err != nil {
 		return err
 	}
+	endWatch, err := a.watch(ctx.Done(), l, w.pins)
+	if err != nil {
+		return err
+	}
+	defer func() { endWatch(err != nil) }()
 	linkCtx, stopLinks := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -133,7 +138,7 @@ func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w
 	if a.cfg.Narrowband == "" {
 		a.log.Warn("no narrowband path: while the primary one is down the gateway does not hear of results; set narrowband")
 	}
-	if err := l.run(ctx, out); err != nil {
+	if err = l.run(ctx, out); err != nil {
 		return err
 	}
 	a.log.Info("agent stopped")

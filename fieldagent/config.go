@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -70,6 +71,9 @@ type Config struct {
 	// Autonomy is how long work goes on as usual without the gateway, MinAutonomy to
 	// MaxAutonomy, or 0 for ever.
 	Autonomy time.Duration `yaml:"autonomy"`
+	// HardwareWatchdog is the device that resets the board when the agent is
+	// silent, for example /dev/watchdog; empty for none.
+	HardwareWatchdog string `yaml:"hardware_watchdog"`
 	// LogLevel is debug, info, warn or error; LogFormat is text or json.
 	LogLevel  string `yaml:"log_level"`
 	LogFormat string `yaml:"log_format"`
@@ -86,6 +90,18 @@ func DefaultConfig() Config {
 		LogLevel:  "info",
 		LogFormat: "text",
 	}
+}
+
+// ReadFile is ReadConfig for the file with this name.
+func (c *Config) ReadFile(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return fmt.Errorf("config: %w", err)
+	}
+	if err := errors.Join(c.ReadConfig(f), f.Close()); err != nil {
+		return fmt.Errorf("config %s: %w", file, err)
+	}
+	return nil
 }
 
 // ReadConfig reads a YAML file over c. Unknown keys are refused, with their
@@ -132,7 +148,7 @@ func (c *Config) ReadConfig(r io.Reader) error {
 
 func configKeys() []string {
 	return []string{"gateway", "narrowband", "node", "site", "labels", "gpio", "pins", "gpio_trace", "data", "username", "password_file",
-		"narrowband_username", "narrowband_password_file", "workers", "reboot_command", "local_switch", "autonomy",
+		"narrowband_username", "narrowband_password_file", "workers", "reboot_command", "hardware_watchdog", "local_switch", "autonomy",
 		"log_level", "log_format"}
 }
 
@@ -165,6 +181,8 @@ func (c *Config) text(name string) *string {
 		return &c.RebootCommand
 	case "local_switch":
 		return &c.LocalSwitch
+	case "hardware_watchdog":
+		return &c.HardwareWatchdog
 	case "log_level":
 		return &c.LogLevel
 	case "log_format":

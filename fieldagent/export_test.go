@@ -6,8 +6,8 @@ import (
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
 )
 
-// SetRoot makes the agent look for proc somewhere else.
-func (c *Config) SetRoot(root fs.FS) { c.root = root }
-
 // UseBoard makes the agent use a board that the test has built.
 func (a *Agent) UseBoard(b gpio.Board) { a.board = b }
+
+// SetRoot makes the agent look for proc somewhere else.
+func (c *Config) SetRoot(root fs.FS) { c.root = root }

@@ -17,7 +17,7 @@ func (a *Agent) openBoard(ctx context.Context) (gpio.Board, error) {
 		return a.board, nil
 	}
 	return gpio.OpenBoard(ctx, a.cfg.GPIO, gpio.BoardOptions{Log: a.log, Sim: gpio.SimOptions{
-		Trace: a.cfg.GPIOTrace, Levels: filepath.Join(a.cfg.Data, levelsFile), Any: len(a.cfg.Pins) > 0}})
+		Trace: a.cfg.GPIOTrace, Levels: filepath.Join(a.cfg.Data, LevelsFile), Any: len(a.cfg.Pins) > 0}})
 }
 
 // Reload takes over the pin map of a configuration that was read again, all of it

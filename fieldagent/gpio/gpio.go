@@ -141,6 +141,9 @@ type Edge struct {
 	broken error // the pin reports no edges any more
 }
 
+// Broken returns why no edges come any more, nil for an edge.
+func (e Edge) Broken() error { return e.broken }
+
 // Errors a caller branches on.
 var (
 	ErrNoSuchPin    = errors.New("no such pin")

@@ -20,7 +20,7 @@ func (o *Owner) pin(key string, mode Mode) (*openPin, error) {
 	}
 	r := Request{Mode: mode, Consumer: Consumer}
 	if c, ok := o.pins.Load().byKey[key]; ok {
-		r = c.request(CauseReopen)
+		r = c.Request(CauseReopen)
 	}
 	return o.take(key, r)
 }
@@ -49,7 +49,7 @@ func (o *Owner) openMapped() error {
 	m := o.pins.Load()
 	for _, key := range m.keys() {
 		c := m.byKey[key]
-		if _, err := o.take(key, c.request(CauseStart)); err != nil {
+		if _, err := o.take(key, c.Request(CauseStart)); err != nil {
 			errs = append(errs, fmt.Errorf("pin %q: %w", c.Name, err))
 		}
 	}

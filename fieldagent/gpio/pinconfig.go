@@ -151,8 +151,8 @@ func (c PinConfig) Check() error {
 	return errors.Join(errs...)
 }
 
-// request is how the pin is opened: with its safe level, if it has one.
-func (c PinConfig) request(cause string) Request {
+// Request is how the pin is opened: with its safe level, if it has one.
+func (c PinConfig) Request(cause string) Request {
 	return Request{Mode: c.Mode, ActiveLow: c.ActiveLow, Bias: c.Bias, Debounce: c.Debounce,
 		Initial: c.Safe, Cause: cause, Consumer: Consumer}
 }

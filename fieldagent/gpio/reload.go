@@ -115,7 +115,7 @@ func (o *Owner) swap(m *pinMap, keys []string) error {
 				errs = append(errs, fmt.Errorf("close pin %q: %w", m.byKey[key].Name, err))
 			}
 		}
-		if _, err := o.take(key, m.byKey[key].request(CauseReload)); err != nil {
+		if _, err := o.take(key, m.byKey[key].Request(CauseReload)); err != nil {
 			errs = append(errs, fmt.Errorf("pin %q: %w", m.byKey[key].Name, err))
 		}
 	}
@@ -133,7 +133,7 @@ func (o *Owner) restore(keys []string) error {
 			errs = append(errs, o.release(p))
 		}
 		if c, ok := o.pins.Load().byKey[key]; ok {
-			if _, err := o.take(key, c.request(CauseReload)); err != nil {
+			if _, err := o.take(key, c.Request(CauseReload)); err != nil {
 				errs = append(errs, fmt.Errorf("pin %q, back to what it was: %w", c.Name, err))
 			}
 		}

@@ -3,7 +3,9 @@ package intent_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,11 +18,27 @@ import (
 // told is what a watch reports, with when.
 type told struct {
 	start time.Time
+
+	mu    sync.Mutex
 	lines []string
 	full  bool // there is no room
 }
 
+func (r *told) fill(full bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.full = full
+}
+
+func (r *told) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.lines)
+}
+
 func (r *told) tell(v map[string]any) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.full {
 		return false
 	}
@@ -87,8 +105,8 @@ func TestWatchTellsEdgesAtABoundedRate(t *testing.T) {
 			"500ms: 1 of 1, 0 unlisted, 0 missed", "2.5s: 010 of 4, 0 unlisted, 0 missed",
 			"5.6s: 1 of 5, 0 unlisted, 0 missed", "7.6s: " + strings.Repeat("01", 16) + " of 45, 8 unlisted, 0 missed",
 		}
-		if fmt.Sprint(r.lines) != fmt.Sprint(want) {
-			t.Errorf("told\n%s\nwant\n%s", strings.Join(r.lines, "\n"), strings.Join(want, "\n"))
+		if fmt.Sprint(r.all()) != fmt.Sprint(want) {
+			t.Errorf("told\n%s\nwant\n%s", strings.Join(r.all(), "\n"), strings.Join(want, "\n"))
 		}
 	})
 }
@@ -103,14 +121,14 @@ func TestWatchOfOneKindOfEdge(t *testing.T) {
 			b.toggle("GPIO4", 5)
 			got := <-done
 			listed := ""
-			for _, l := range append(r.lines, got) {
+			for _, l := range append(r.all(), got) {
 				before, _, _ := strings.Cut(l, " of ")
 				if f := strings.Fields(before); len(f) > 0 && f[len(f)-1] != "none" {
 					listed += f[len(f)-1]
 				}
 			}
 			if listed != want || !strings.Contains(got, fmt.Sprintf("of %d,", len(want))) {
-				t.Errorf("%s: listed %s, want %s; told %v, result %q", edge, listed, want, r.lines, got)
+				t.Errorf("%s: listed %s, want %s; told %v, result %q", edge, listed, want, r.all(), got)
 			}
 		})
 	}
@@ -125,10 +143,10 @@ func TestWatchKeepsCountingWithoutRoom(t *testing.T) {
 			time.Sleep(time.Second)
 			b.toggle("GPIO4", 2)
 		}
-		r.full = false
+		r.fill(false)
 		time.Sleep(2 * time.Second)
-		if want := "[51s: " + strings.Repeat("10", 16) + " of 100, 68 unlisted, 0 missed]"; fmt.Sprint(r.lines) != want {
-			t.Errorf("told %v, want %s", r.lines, want)
+		if want := "[51s: " + strings.Repeat("10", 16) + " of 100, 68 unlisted, 0 missed]"; fmt.Sprint(r.all()) != want {
+			t.Errorf("told %v, want %s", r.all(), want)
 		}
 		if got, want := <-done, "1m0s: ok none of 100, 68 unlisted, 0 missed"; got != want {
 			t.Errorf("result %q, want %q", got, want)

@@ -95,6 +95,7 @@ type inst struct {
 	askAt    time.Duration // when it is asked after over narrowband; 0 for not
 	asks     int           // how often it was
 	resends  int           // for want of a word, in this attempt and session
+	disowned bool          // the node said of this attempt that it has not got it
 	queries  int
 	cancelAt time.Duration // when the cancel is sent again; 0 for not
 	unlisted uint32        // reports of progress that no entry counts yet
@@ -271,7 +272,7 @@ func (e *Engine) Step(now Now, in Input) {
 		e.narrowbandUp(now, in)
 	case *NodeGone:
 		if n := e.nodes[in.Node]; n != nil && n.session != 0 && in.Session == n.session {
-			e.part(now, n, in.Reason)
+			e.lose(now, n, in.Reason)
 		}
 	default:
 		panic(fmt.Sprintf("bug: unknown input %T", in))

@@ -32,7 +32,7 @@ type node struct {
 	heard   time.Duration
 	met     bool          // heard has a meaning
 	left    bool          // it said goodbye itself
-	askedAt time.Duration // before this it is not asked over narrowband
+	askedAt time.Duration // when what it was asked over narrowband is over, one each narrowbandPause
 	timer   timer         // set while it is online: when its silence is looked at
 
 	queue  queue
@@ -51,6 +51,9 @@ type node struct {
 	foreign   []wire.Foreign
 	failing   map[uint64]struct{} // instructions whose lease could not be ended
 	skewed    int                 // how many words in a row told a clock that is off
+
+	told   uint64        // the highest event that a word of this session spoke of
+	toldAt time.Duration // when the agent last said which event comes next
 
 	owed    bool
 	gap     bool
@@ -123,11 +126,13 @@ func (e *Engine) uplink(now Now, in *Uplink) {
 		}
 	case *wire.Heartbeat:
 		if n := e.alive(now, in.Node, m.Session); n != nil {
+			n.tells(now, m.Next)
 			e.skew(now, n, m.Clock, true)
 			e.hand(now, n, m)
 		}
 	case *wire.Digest:
 		if n := e.alive(now, in.Node, m.Session); n != nil {
+			n.tells(now, m.Next)
 			e.digest(n, m)
 		}
 	case *wire.Event:
@@ -208,6 +213,8 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	e.renew(n)
 	first := !n.met
 	n.session, n.heard, n.met, n.left = m.Session, now.Mono, true, false
+	n.told = 0
+	n.tells(now, m.Next)
 	e.newer(now, n, m, first)
 	e.skew(now, n, m.Clock, m.ClockSet)
 	w := &wire.Welcome{Session: m.Session, Epoch: e.counters.Epoch, Now: now.Wall,
@@ -302,7 +309,11 @@ func (e *Engine) goodbye(now Now, n *node, m *wire.Goodbye) {
 			reason = "connection lost"
 		}
 	}
-	e.part(now, n, reason)
+	if m.Lost {
+		e.lose(now, n, reason)
+	} else {
+		e.part(now, n, reason)
+	}
 	n.left = !m.Lost
 	for _, r := range m.Unstarted {
 		i := e.insts[r.Seq]
@@ -312,6 +323,13 @@ func (e *Engine) goodbye(now Now, n *node, m *wire.Goodbye) {
 		e.requeue(now, i, "its node stopped before starting it")
 		e.arm(now, i)
 	}
+}
+
+// lose ends a session that the node has not ended itself: that is an alarm until the
+// next hello (C1).
+func (e *Engine) lose(now Now, n *node, reason string) {
+	e.condition(now, alarmOffline, n.ID, reason)
+	e.part(now, n, reason)
 }
 
 // part ends a node's session.

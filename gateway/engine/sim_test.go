@@ -70,7 +70,7 @@ func TestSimulatedSites(t *testing.T) {
 // between the engine and its site, breaks one within a bounded number of seeds.
 func TestPlantedFaultsAreCaught(t *testing.T) {
 	const most = 200
-	rare := map[plant]uint64{plantHasty: 1060} // where to begin
+	rare := map[plant]uint64{plantHasty: 1290} // where to begin
 	for p := plantNone + 1; p < plantCount; p++ {
 		t.Run(p.String(), func(t *testing.T) {
 			for seed := max(1, rare[p]); seed <= rare[p]+most; seed++ {

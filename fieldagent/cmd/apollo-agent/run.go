@@ -28,6 +28,8 @@ const usage = `apollo-agent executes instructions of the gateway on this board.
 
 Usage:
   apollo-agent --gateway URL --node NAME --gpio sim|periph|chardev --data DIR [flags]
+  apollo-agent gpio list|get|set|watch    look at lines and move them, at the bench
+  apollo-agent safe --config FILE         drive the safe levels of the pin map
 
 What is needed:
   --gateway URL         MQTT address of the gateway, tcp://host:port or ws://host:port/path
@@ -51,6 +53,9 @@ More:
   --reboot-command "PROGRAM ARG..."
                         boots the board when the gateway asks for it (intent
                         reboot); without it the agent refuses that
+  --hardware-watchdog DEVICE
+                        resets the board when the agent is silent for 15 s, for
+                        example /dev/watchdog
   --config FILE         YAML file with the same names (gpio_trace, not gpio-trace;
                         labels: {role: worker}); flags win over it; it may also
                         hold a pin map, which SIGHUP reads again
@@ -71,6 +76,9 @@ journal where it stood.
 
 // Run is the program: it returns the exit code.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if code, ok := runTool(ctx, args, stdout, stderr); ok {
+		return code
+	}
 	cfg, show, err := parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -163,7 +171,7 @@ func parse(args []string) (cfg fieldagent.Config, show bool, err error) {
 	}
 	cfg = fieldagent.DefaultConfig()
 	if file != "" && !show {
-		if err := readFile(&cfg, file); err != nil {
+		if err := cfg.ReadFile(file); err != nil {
 			return cfg, show, err
 		}
 	}
@@ -195,6 +203,7 @@ func flags(cfg *fieldagent.Config, l labels, file *string, show *bool) *flag.Fla
 	text(&cfg.NarrowbandUsername, "narrowband-username")
 	text(&cfg.NarrowbandPasswordFile, "narrowband-password-file")
 	text(&cfg.RebootCommand, "reboot-command")
+	text(&cfg.HardwareWatchdog, "hardware-watchdog")
 	text(&cfg.LogLevel, "log-level")
 	text(&cfg.LogFormat, "log-format")
 	text(file, "config")
@@ -202,17 +211,6 @@ func flags(cfg *fieldagent.Config, l labels, file *string, show *bool) *flag.Fla
 	f.Var(l, "label", "")
 	f.BoolVar(show, "version", false, "")
 	return f
-}
-
-func readFile(cfg *fieldagent.Config, file string) error {
-	f, err := os.Open(file)
-	if err != nil {
-		return fmt.Errorf("config: %w", err)
-	}
-	if err := errors.Join(cfg.ReadConfig(f), f.Close()); err != nil {
-		return fmt.Errorf("config %s: %w", file, err)
-	}
-	return nil
 }
 
 func newLog(cfg fieldagent.Config, w io.Writer) *slog.Logger {
