@@ -159,6 +159,12 @@ func (a *Agent) coreConfig(w *works, local bool) executor.Config {
 		},
 		Incarnation: nonzero(), Check: w.Check, Workers: a.cfg.Workers, Boot: intent.Boot(a.cfg.root),
 		Autonomy: a.cfg.Autonomy, Local: local,
+		Safe: func(pin string) (level, ok bool) {
+			if c, mapped := w.pins.Config(pin); mapped && c.Safe != nil {
+				return bool(*c.Safe), true
+			}
+			return false, false
+		},
 	}
 }
 

@@ -24,6 +24,9 @@ type lease struct {
 	Lease
 	attempt attempt // what it was when it ended; its seq, token, times
 	failed  bool    // that its end failed has been told
+	// unmapped says that the pin map does not have the pin any more: nobody has set
+	// it, and nobody knows its level.
+	unmapped bool
 }
 
 // leaseRecord says that a lease is open. The event that tells of its end closes
@@ -118,7 +121,7 @@ func (c *Core) closeLease(l *lease, why wire.LeaseEnd, at int64) {
 // payload names the pin, and its level where the reason says it.
 func (l *lease) payload(why wire.LeaseEnd) wire.RawMap {
 	m := map[string]any{"pin": l.Pin}
-	if why != wire.LeaseFailed && why != wire.LeaseReplaced {
+	if why != wire.LeaseFailed && why != wire.LeaseReplaced && !l.unmapped {
 		m["level"] = uint64(0)
 		if l.Level {
 			m["level"] = uint64(1)
@@ -136,6 +139,10 @@ func (l *lease) payload(why wire.LeaseEnd) wire.RawMap {
 func (c *Core) closeAllLeases() {
 	for len(c.leases) > 0 {
 		l := c.leases[0]
+		if c.cfg.Safe != nil {
+			level, ok := c.cfg.Safe(l.Pin)
+			l.Level, l.unmapped = level, !ok
+		}
 		c.closeLease(l, wire.LeaseRestart, max(c.clock.stamp(c.now), l.attempt.startedAt))
 	}
 }

@@ -220,6 +220,9 @@ type Config struct {
 	Autonomy time.Duration
 	// Local says that the LOCAL switch is on at the start.
 	Local bool
+	// Safe returns the level to which a pin was set at the start, and false if it was
+	// not; nil means that every lease says it. A pin map can change between starts.
+	Safe func(pin string) (level, ok bool)
 }
 
 // Limits and intervals. They are fixed: both sides are tuned to them.
