@@ -52,11 +52,11 @@ func alarmView(a engine.Alarm) scada.Alarm {
 	if a.Raised {
 		v.State = scada.AlarmRaised
 	}
-	switch a.Kind {
-	case engine.AlarmLocal:
-		v.Severity = scada.SeverityInfo // somebody wants it so
-	case engine.AlarmLease:
-		v.Severity = scada.SeverityCritical // an output is on that should be off
+	switch a.Urgency() {
+	case engine.UrgencyNone:
+		v.Severity = scada.SeverityInfo
+	case engine.UrgencyNow:
+		v.Severity = scada.SeverityCritical
 	}
 	if k, err := wire.ParseKey(a.Subject); err == nil {
 		v.Node, v.Instruction = "", k.String()

@@ -12,12 +12,30 @@ import (
 // cannot set to its safe level (C13). They are cleared when the board says that it
 // is over; a board that is silent leaves them as they are.
 const (
-	alarmForeign = "pin_foreign" // subject: node
-	// AlarmLocal is for people to know, its subject is the node.
-	AlarmLocal = "node_local"
-	// AlarmLease wants somebody to look now; its subject is the node.
-	AlarmLease = "lease_failed"
+	alarmForeign = "pin_foreign"  // subject: node
+	alarmLocal   = "node_local"   // subject: node
+	alarmLease   = "lease_failed" // subject: node
 )
+
+// Urgency is how soon somebody must act on an alarm.
+type Urgency uint8
+
+const (
+	UrgencyDay  Urgency = iota // look at it today
+	UrgencyNone                // good to know
+	UrgencyNow                 // look at it now
+)
+
+// Urgency says how soon somebody must act.
+func (a Alarm) Urgency() Urgency {
+	switch a.Kind {
+	case alarmLocal:
+		return UrgencyNone // somebody wants it so
+	case alarmLease:
+		return UrgencyNow // an output is on that should be off
+	}
+	return UrgencyDay
+}
 
 // hand takes in what a heartbeat says of the LOCAL switch and of outputs that
 // somebody else has changed. Nothing is done about either: the local hand wins.
@@ -27,9 +45,9 @@ func (e *Engine) hand(now Now, n *node, m *wire.Heartbeat) {
 		e.show(n)
 	}
 	if m.Local {
-		e.condition(now, AlarmLocal, n.ID, "the LOCAL switch is on: commands that would move something are refused")
+		e.condition(now, alarmLocal, n.ID, "the LOCAL switch is on: commands that would move something are refused")
 	} else {
-		e.clear(now, AlarmLocal, n.ID)
+		e.clear(now, alarmLocal, n.ID)
 	}
 	if slices.Equal(m.Foreign, n.foreign) {
 		return

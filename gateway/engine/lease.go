@@ -112,7 +112,7 @@ func (e *Engine) failing(now Now, n *node, i *inst, l *Lease) {
 	if l.End != wire.LeaseFailed {
 		delete(n.failing, i.Seq)
 		if len(n.failing) == 0 {
-			e.clear(now, AlarmLease, n.ID)
+			e.clear(now, alarmLease, n.ID)
 		}
 		return
 	}
@@ -122,7 +122,7 @@ func (e *Engine) failing(now Now, n *node, i *inst, l *Lease) {
 	if len(n.failing) < maxFailing {
 		n.failing[i.Seq] = struct{}{}
 	}
-	e.condition(now, AlarmLease, n.ID, fmt.Sprintf(
+	e.condition(now, alarmLease, n.ID, fmt.Sprintf(
 		"the lease of %s (instruction %s) is over, and the pin could not be set to its safe level: go and look", l.Pin, i.Key(e.cfg.Site)))
 }
 
