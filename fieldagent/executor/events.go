@@ -11,7 +11,7 @@ import (
 // emit numbers and records an event of an attempt. It is sent when the record is
 // durable, and the narrowband path stands by for it.
 func (c *Core) emit(a *attempt, ev *wire.Event) {
-	ev.Number, ev.Seq, ev.Token, ev.Attempt = c.next, a.seq, a.token, a.attempt
+	ev.Seq, ev.Token, ev.Attempt = a.seq, a.token, a.attempt
 	ev.ReceivedAt = a.receivedAt
 	if ev.Phase >= wire.PhaseStarted {
 		ev.StartedAt = a.startedAt
@@ -19,21 +19,30 @@ func (c *Core) emit(a *attempt, ev *wire.Event) {
 	if ev.Phase == wire.PhaseProcessed {
 		ev.FinishedAt = a.finishedAt
 	}
-	if err := ev.Validate(); err != nil {
-		panic("bug: " + err.Error())
-	}
-	c.next++
+	c.number(ev)
 	a.last = ev.Number
 	if a.first == 0 {
 		a.first = ev.Number
 	}
-	c.addEvent(ev)
 	if !mutant.On(mutant.ResultUnwritten) {
 		c.record(c.eventRecord(ev))
 	}
 	if ev.Payload == nil || ev.Phase != wire.PhaseProgress {
 		c.arm(a)
 	}
+}
+
+// number gives an event the next number. It must be recorded before anything else.
+func (c *Core) number(ev *wire.Event) {
+	ev.Number = c.next
+	if err := ev.Validate(); err != nil {
+		panic("bug: " + err.Error())
+	}
+	c.next++
+	if c.session.met {
+		c.unmet = c.next
+	}
+	c.addEvent(ev)
 }
 
 func (c *Core) addEvent(ev *wire.Event) {
@@ -87,6 +96,7 @@ func (c *Core) forgetEvents(through uint64) {
 	clear(c.events[:n])
 	c.events = c.events[n:]
 	c.through = through
+	c.unmet = max(c.unmet, through+1)
 	c.sent = max(c.sent, through)
 }
 

@@ -101,14 +101,12 @@ func (c *Core) closeLease(l *lease, why wire.LeaseEnd, at int64) {
 		return
 	}
 	a := &l.attempt
-	ev := &wire.Event{Number: c.next, Seq: a.seq, Token: a.token, Attempt: a.attempt, Phase: wire.PhaseLease,
+	ev := &wire.Event{Seq: a.seq, Token: a.token, Attempt: a.attempt, Phase: wire.PhaseLease,
 		ReceivedAt: a.receivedAt, StartedAt: a.startedAt, FinishedAt: max(at, a.startedAt), Lease: why, Payload: l.payload(why)}
-	if err := ev.Validate(); err != nil {
-		panic("bug: " + err.Error())
-	}
-	c.next++
-	c.addEvent(ev)
-	c.record(eventRecord{Kind: kindEvent, Event: *ev, Made: a.made, Trace: a.trace, Intent: a.intent})
+	c.number(ev)
+	r := c.eventRecord(ev)
+	r.Made, r.Trace, r.Intent = a.made, a.trace, a.intent
+	c.record(r)
 	level := LevelInfo
 	if why == wire.LeaseFailed {
 		level, l.failed = LevelWarn, true

@@ -46,9 +46,12 @@ func (c *Core) recheckQueue() {
 	}
 }
 
-// startReady starts waiting attempts while there are workers.
+// startReady starts waiting attempts while there are workers. What waits in the
+// journal when a process starts is held until the gateway has welcomed it: only
+// that can tell an old copy of the journal, in which it may have run long ago.
 func (c *Core) startReady() {
-	for !c.stop.stopping && !c.alone && c.session.refused == "" {
+	met := c.session.met || mutant.On(mutant.QueueUnmet)
+	for met && !c.stop.stopping && !c.alone && c.session.refused == "" {
 		a := c.pick(c.busy() < c.cfg.Workers)
 		if a == nil {
 			return

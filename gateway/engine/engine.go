@@ -129,6 +129,7 @@ func (e *Engine) Restore(n Node, c Cursor) {
 	m := e.node(n.ID)
 	m.Node, m.cursor, m.known = n, c, true
 	e.shorts[n.Short] = n.ID
+	e.expect(m)
 }
 
 // Adopt takes in a task from the log: at recovery, or because Wants asked for
