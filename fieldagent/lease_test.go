@@ -14,20 +14,20 @@ import (
 	"github.com/apollo-11/apollo11/wire"
 )
 
-// mapped is an agent on a simulated board that the test holds in its hands: a
+// leased is an agent on a simulated board that the test holds in its hands: a
 // valve that may be on for a minute and falls when the gateway is lost, a door, and
 // a LOCAL switch.
-type mapped struct {
+type leased struct {
 	*board
 	sim *gpio.Sim
 }
 
-func newMapped(t *testing.T, url string) *mapped {
+func newLeased(t *testing.T, url string) *leased {
 	t.Helper()
 	sim, err := gpio.NewSim(gpio.SimOptions{Names: []string{"valve", "lamp", "door", "local"}})
 	must(t, err)
 	off := gpio.Low
-	b := &mapped{newBoard(t, url, ""), sim}
+	b := &leased{newBoard(t, url, ""), sim}
 	b.cfg.Pins = []gpio.PinConfig{
 		{Name: "valve", Mode: gpio.Output, Safe: &off, MaxOn: time.Minute, OnLoss: gpio.FallSafe},
 		{Name: "lamp", Mode: gpio.Output, Safe: &off},
@@ -37,7 +37,7 @@ func newMapped(t *testing.T, url string) *mapped {
 	return b
 }
 
-func (b *mapped) start() {
+func (b *leased) start() {
 	b.t.Helper()
 	a, err := fieldagent.New(b.cfg, "test", slog.New(slog.NewTextHandler(testWriter{b.t}, nil)))
 	must(b.t, err)
@@ -60,7 +60,7 @@ func on(t *testing.T, seq uint64, pin, maxOn string) *wire.Instruction {
 // told when somebody does.
 func TestC13_LeaseEndsWithoutTheGateway(t *testing.T) {
 	g := newGateway(t, "")
-	b := newMapped(t, g.url())
+	b := newLeased(t, g.url())
 	b.start()
 	g.until("hello", func() bool { return len(g.hellos) == 1 })
 	g.send(on(t, 1, "valve", "300ms"))
@@ -83,7 +83,7 @@ func TestC13_LeaseEndsWithoutTheGateway(t *testing.T) {
 // C13: an agent that stops closes the valve and says so before its goodbye.
 func TestC13_StopEndsTheLeaseAndSaysSo(t *testing.T) {
 	g := newGateway(t, "")
-	b := newMapped(t, g.url())
+	b := newLeased(t, g.url())
 	b.start()
 	g.until("hello", func() bool { return len(g.hellos) == 1 })
 	g.send(on(t, 1, "valve", ""))
@@ -99,7 +99,7 @@ func TestC13_StopEndsTheLeaseAndSaysSo(t *testing.T) {
 // C13, C6: an agent that was killed says at its next start that the lease has ended.
 func TestC13_RestartEndsTheLease(t *testing.T) {
 	g := newGateway(t, "")
-	b := newMapped(t, g.url())
+	b := newLeased(t, g.url())
 	b.start()
 	g.until("hello", func() bool { return len(g.hellos) == 1 })
 	g.send(on(t, 1, "valve", ""))
@@ -122,7 +122,7 @@ func TestC13_RestartEndsTheLease(t *testing.T) {
 // What a door does is told while it is watched, and the door can be read meanwhile.
 func TestWatchTellsTheGateway(t *testing.T) {
 	g := newGateway(t, "")
-	b := newMapped(t, g.url())
+	b := newLeased(t, g.url())
 	b.cfg.Workers = 1
 	b.start()
 	g.until("hello", func() bool { return len(g.hellos) == 1 })
@@ -155,7 +155,7 @@ func TestWatchTellsTheGateway(t *testing.T) {
 // moment of the agent on.
 func TestC15_LocalSwitchRefuses(t *testing.T) {
 	g := newGateway(t, "")
-	b := newMapped(t, g.url())
+	b := newLeased(t, g.url())
 	b.sim.Drive("local", gpio.High)
 	b.start()
 	g.until("it is told", func() bool { return g.local })
@@ -177,7 +177,7 @@ func TestC15_LocalSwitchRefuses(t *testing.T) {
 // C15, I11: what somebody changes by hand is told within a heartbeat and not fought.
 func TestI11_LocalHandIsToldAndNotFought(t *testing.T) {
 	g := newGateway(t, "")
-	b := newMapped(t, g.url())
+	b := newLeased(t, g.url())
 	b.start()
 	g.until("hello", func() bool { return len(g.hellos) == 1 })
 	g.send(write(t, 1, "lamp", 1))
@@ -208,7 +208,7 @@ func TestConfigurationOfTheLocalSwitchAndAutonomy(t *testing.T) {
 		"autonomy too long":          {func(c *fieldagent.Config) { c.Autonomy = 121 * time.Second }, false},
 		"negative autonomy":          {func(c *fieldagent.Config) { c.Autonomy = -time.Minute }, false},
 	} {
-		b := newMapped(t, "tcp://127.0.0.1:1")
+		b := newLeased(t, "tcp://127.0.0.1:1")
 		c.change(&b.cfg)
 		if err := b.cfg.Validate(); (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)
