@@ -73,7 +73,9 @@ func TestC13_LeaseEndsWithoutTheGateway(t *testing.T) {
 	}
 	g.set(func() { g.deaf = true })
 	g.until("the valve to close", func() bool { return b.sim.Level("valve") == gpio.Low })
+	g.until("the end to be sent", func() bool { return g.raw > 1 })
 	g.set(func() { g.deaf = false })
+	g.send(&wire.EventAck{Through: 1, Gap: true}) // or it would be sent again after 5 s
 	g.until("the end to be told", func() bool { return fmt.Sprint(g.ends(1)) == "[expired]" })
 	if n := b.sim.Flips("valve"); n != 2 {
 		t.Errorf("the valve moved %d times", n)
