@@ -57,7 +57,7 @@ func (e *Engine) query(n *node, refs []wire.Ref) {
 // a wiped one is silent first. In its own session an agent may begin anew.
 func (e *Engine) impostor(now Now, n *node, m *wire.Hello) string {
 	known := n.cursor.Incarnation
-	if mutant.On(mutant.BoardBelieved) || known == 0 || known == m.Incarnation || !n.known || n.left || !n.met || n.session != 0 && n.session == m.Session {
+	if mutant.On(mutant.BoardBelieved) || known == 0 || known == m.Incarnation || !n.known || n.Left || !n.met || n.session != 0 && n.session == m.Session {
 		return ""
 	}
 	if silent := now.Mono - n.heard; silent < e.cfg.OfflineAfter {
