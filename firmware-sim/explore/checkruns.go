@@ -120,6 +120,9 @@ func (c *checker) started(a *agent, x *work) {
 	if lost { // it was on disk once, in a log of which an older copy was restored
 		i, ok, had = c.memory.orders[x.Seq], true, c.memory.lost[x.Token]
 	}
+	if c.runs[x.Token] != nil && c.memory.unsure[x.Token] {
+		c.w.counts.Unnoticed++
+	}
 	switch {
 	case c.runs[x.Token] != nil && !c.memory.unsure[x.Token]:
 		c.w.counts.Duplicates++

@@ -11,6 +11,7 @@ type Counts struct {
 	Executed     int // starts at the pins
 	Confirmed    int // instructions whose result the gateway has
 	Duplicates   int // tokens executed twice
+	Unnoticed    int // tokens executed again after a card was restored and nobody could notice
 	Attempts     int // of instructions without a time limit, handed out
 	InThree      int // of them those confirmed by the third compensation round
 	Windows      Windows
@@ -28,6 +29,7 @@ func (c *Counts) Add(o *Counts) {
 	c.Executed += o.Executed
 	c.Confirmed += o.Confirmed
 	c.Duplicates += o.Duplicates
+	c.Unnoticed += o.Unnoticed
 	c.Attempts += o.Attempts
 	c.InThree += o.InThree
 	for k, n := range o.Windows {

@@ -182,6 +182,9 @@ func tell(w io.Writer, c explore.Campaign, s explore.Summary) {
 	n := &s.Counts
 	say(w, "%d of %d attempts (%.2f %%) confirmed by the third compensation round; status unknown for at most %v for 99 %% of them",
 		n.InThree, n.Attempts, 100*float64(n.InThree)/float64(max(n.Attempts, 1)), n.Windows.Within(0.99))
+	if n.Unnoticed > 0 {
+		say(w, "%d tokens executed again after an older card was put in and nobody could notice", n.Unnoticed)
+	}
 	say(w, "%d tasks submitted, %d faults, %d steps, %v of virtual time", s.Counts.Submitted, s.Counts.Faults, s.Counts.Steps, s.Virtual.Round(time.Second))
 	if s.Failure != nil {
 		say(w, "\n%v", s.Failure)
