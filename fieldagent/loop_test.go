@@ -87,7 +87,8 @@ func (b *bench) open(o journal.Options) {
 	}
 	l.rewriteAt = 8 << 10
 	l.primary, l.narrowband = b.primary, func([]byte) bool { return true }
-	core, out, err := executor.New(executor.Config{Hello: wire.Hello{Short: "abcdef"}, Incarnation: 1, Check: b.hands.Check, Workers: b.workers}, records, l.now())
+	core, out, err := executor.New(executor.Config{Hello: wire.Hello{Short: "abcdef"}, Incarnation: 1, Check: b.hands.Check, Workers: b.workers,
+		Autonomy: time.Minute}, records, l.now())
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func (s *site) uplink(m wire.Message) {
 		if m.First > s.last+1 || m.Next < s.last+1 {
 			s.fail("hello with events %d to %d, the gateway has %d", m.First, m.Next, s.last)
 		}
-		s.answer(&wire.Welcome{Session: m.Session, Epoch: 1, Now: s.gateway(), HeartbeatMs: 5000, Through: s.last})
+		s.answer(&wire.Welcome{Session: m.Session, Epoch: 1, Now: s.gateway(), HeartbeatMs: 5000, Phases: wire.MaxPhase, Through: s.last})
 	case *wire.Event:
 		gap := m.Number > s.last+1
 		if m.Number == s.last+1 {
@@ -98,6 +98,10 @@ func (s *site) answer(m wire.Message) {
 
 // accept is the gateway taking an event.
 func (s *site) accept(e *wire.Event) {
+	if e.Phase == wire.PhaseLease {
+		s.acceptLease(e)
+		return
+	}
 	if e.Phase != wire.PhaseProcessed {
 		s.held[e.Token] = wire.Ref{Seq: e.Seq, Token: e.Token}
 		return
@@ -108,6 +112,9 @@ func (s *site) accept(e *wire.Event) {
 		s.fail("token %v ended as %s and as %s", e.Token, before, e.Code)
 	}
 	s.done[e.Token] = e.Code
+	if m, err := wire.DecodeMap(e.Payload); err == nil && m["lease"] == true && !s.back[e.Token] {
+		s.lent[e.Token] = true
+	}
 	if e.Code == wire.CodeExpired && s.began[e.Token] > 0 {
 		s.fail("token %v expired and ran", e.Token)
 	}
@@ -203,5 +210,5 @@ func (s *site) open() string {
 			return fmt.Sprintf("instruction %d is done but never ran", j.in.Seq)
 		}
 	}
-	return ""
+	return s.openLease()
 }

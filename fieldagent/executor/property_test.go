@@ -54,6 +54,8 @@ type site struct {
 	told    map[uint64][]byte // event by number, as sent
 	seen    [2]uint64         // highest sequence and token of a hello
 
+	leases
+
 	// The gateway.
 	jobs    []*job
 	last    uint64
@@ -74,7 +76,8 @@ type job struct {
 
 func play(t *testing.T, seed uint64) []string {
 	s := &site{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 11)), began: map[wire.Token]int{},
-		running: map[wire.Token][]string{}, done: map[wire.Token]wire.Code{}, told: map[uint64][]byte{}, held: map[wire.Token]wire.Ref{}}
+		running: map[wire.Token][]string{}, done: map[wire.Token]wire.Code{}, told: map[uint64][]byte{}, held: map[wire.Token]wire.Ref{},
+		leases: newLeases()}
 	s.start()
 	for range 400 {
 		s.move()
@@ -125,8 +128,10 @@ func (s *site) gateway() int64 { return wallAtStart + s.at.Milliseconds() }
 func (s *site) start() {
 	s.boot, s.up, s.down = s.at, false, nil
 	clear(s.running)
+	clear(s.pins)
 	cfg := config(3)
 	cfg.Incarnation, cfg.MaxQueue, cfg.MaxKnown = 7, 20, 60
+	cfg.Autonomy = 20 * time.Second
 	core, out, err := executor.New(cfg, s.journal, s.now())
 	if err != nil {
 		s.fail("start: %v", err)
@@ -163,6 +168,9 @@ func (s *site) perform(out executor.Output) {
 			return
 		}
 		s.begin(w)
+	}
+	if out.Fall != executor.FallNone {
+		s.fall(out.Fall)
 	}
 	for _, m := range out.Primary {
 		if s.lives > 0 && s.fault(1) {
@@ -215,6 +223,7 @@ func (s *site) move() {
 	}
 	s.receive()
 	s.endWork()
+	s.endLeases()
 	s.manage()
 	if s.fault(1) {
 		s.start()
@@ -276,7 +285,12 @@ func (s *site) endWork() {
 		if !s.chance(25) {
 			continue
 		}
+		line := s.running[tok]
 		delete(s.running, tok)
+		if len(line) > 0 && line[0] != "" && s.chance(40) {
+			s.endLeased(tok, line[0])
+			continue
+		}
 		codes := []wire.Code{wire.CodeOK, wire.CodeOK, wire.CodeOK, wire.CodeIO, wire.CodeCancelled}
 		s.step(executor.Finished{Token: tok, Result: executor.Result{Code: codes[s.rng.IntN(len(codes))]}})
 	}

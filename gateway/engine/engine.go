@@ -186,11 +186,6 @@ func (e *Engine) resume(now Now, i *inst) {
 	e.arm(now, i)
 }
 
-// until is the time from now to a wall clock time, not negative.
-func until(now Now, wall int64) time.Duration {
-	return time.Duration(max(0, wall-now.Wall)) * time.Millisecond
-}
-
 func (i *inst) execLimit(cfg Config) time.Duration {
 	d := cfg.DefaultTimeout
 	if i.TimeoutMs != 0 {

@@ -78,6 +78,11 @@ func (h *timerHeap) next() time.Duration {
 // none.
 func (n Now) in(d time.Duration) time.Duration { return max(n.Mono+d, 1) }
 
+// until is the time from now to a wall clock time, not negative.
+func until(now Now, wall int64) time.Duration {
+	return time.Duration(max(0, wall-now.Wall)) * time.Millisecond
+}
+
 // arm sets the instruction's timer to the earliest of what it waits for.
 func (e *Engine) arm(now Now, i *inst) {
 	var at time.Duration

@@ -1,0 +1,164 @@
+package fieldagent
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/apollo-11/apollo11/fieldagent/executor"
+	"github.com/apollo-11/apollo11/fieldagent/gpio"
+	"github.com/apollo-11/apollo11/fieldagent/journal"
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// C8: a loop that has lost the gateway for the autonomy window lets the outputs
+// fall, once, and takes up what waits when the gateway is heard again.
+func TestC8_LoopLetsOutputsFallWithoutTheGateway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, journal.Options{})
+		var mu sync.Mutex
+		var falls []executor.Fall
+		start := time.Now()
+		b.loop.fall = func(f executor.Fall) {
+			mu.Lock()
+			defer mu.Unlock()
+			if falls = append(falls, f); time.Since(start) != time.Minute {
+				t.Errorf("after %v", time.Since(start))
+			}
+		}
+		b.loop.inputs <- executor.Disconnected{}
+		synctest.Wait()
+		time.Sleep(10 * time.Minute)
+		mu.Lock()
+		if len(falls) != 1 || falls[0] != executor.FallLoss {
+			t.Errorf("falls %v", falls)
+		}
+		mu.Unlock()
+		if err := b.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// pinsUnderWatch is an owner on a simulated board, and an overseer that tells a loop
+// which only collects.
+func pinsUnderWatch(t *testing.T) (*gpio.Sim, *overseer) {
+	t.Helper()
+	sim, err := gpio.NewSim(gpio.SimOptions{Names: []string{"valve", "lamp", "local"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	off := gpio.Low
+	pins, err := gpio.NewOwner(sim, []gpio.PinConfig{
+		{Name: "valve", Mode: gpio.Output, Safe: &off, OnLoss: gpio.FallSafe}, {Name: "lamp", Mode: gpio.Output, Safe: &off},
+		{Name: "local", Mode: gpio.Input}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := pins.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	<-pins.Started()
+	o := &overseer{pins: pins, loop: newLoop(), log: slog.New(slog.NewTextHandler(io.Discard, nil)), local: "local"}
+	running.Go(func() { o.watch(ctx, false) })
+	running.Go(func() { o.ends(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return sim, o
+}
+
+// next is the next input that the loop is given.
+func next[T executor.Input](t *testing.T, o *overseer) T {
+	t.Helper()
+	select {
+	case in := <-o.loop.inputs:
+		if in, ok := in.(T); ok {
+			return in
+		}
+		t.Fatalf("input %#v", in)
+	case <-time.After(time.Minute):
+		t.Fatal("no input")
+	}
+	panic("unreachable")
+}
+
+// C8, C13: at the loss of the gateway those outputs fall that want it, and their
+// leases end; at a stop all do.
+func TestC13_FallsEndLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sim, o := pinsUnderWatch(t)
+		for n, pin := range []string{"valve", "lamp"} {
+			cause := wire.Token{Shard: 1, Seq: uint64(n + 1), Rand: 7}.String()
+			if err := o.pins.Lease(t.Context(), pin, gpio.High, time.Hour, cause); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o.fall(t.Context(), executor.FallLoss)
+		if e := next[executor.LeaseEnded](t, o); e.Token.Seq != 1 || e.Why != wire.LeaseLoss || e.Ago != 0 {
+			t.Errorf("%+v", e)
+		}
+		if sim.Level("valve") != gpio.Low || sim.Level("lamp") != gpio.High {
+			t.Error("the wrong outputs fell")
+		}
+		o.fall(t.Context(), executor.FallStop)
+		if e := next[executor.LeaseEnded](t, o); e.Token.Seq != 2 || sim.Level("lamp") != gpio.Low {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+// An output that cannot fall is told as failed, and then as what came of it.
+func TestC13_FailedEndIsToldAndThenItsSuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sim, o := pinsUnderWatch(t)
+		cause := wire.Token{Shard: 1, Seq: 1, Rand: 7}.String()
+		if err := o.pins.Lease(t.Context(), "valve", gpio.High, time.Minute, cause); err != nil {
+			t.Fatal(err)
+		}
+		sim.Fail(func(string, gpio.Level) error { return errors.Join(gpio.ErrIO, errors.New("the wire is off")) })
+		time.Sleep(59 * time.Second)
+		if e := next[executor.LeaseEnded](t, o); e.Why != wire.LeaseFailed {
+			t.Errorf("%+v", e)
+		}
+		time.Sleep(5 * time.Second)
+		sim.Fail(nil)
+		if e := next[executor.LeaseEnded](t, o); e.Why != wire.LeaseExpired || sim.Level("valve") != gpio.Low {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+// C15, I11: the switch and foreign hands are told when they change, and only then.
+func TestC15_HandsAreToldWhenTheyChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sim, o := pinsUnderWatch(t)
+		start := time.Now()
+		sim.Drive("local", gpio.High)
+		if h := next[executor.Hand](t, o); !h.Local || len(h.Foreign) != 0 || time.Since(start) > handPause {
+			t.Errorf("%+v after %v", h, time.Since(start))
+		}
+		sim.Drive("lamp", gpio.High)
+		if h := next[executor.Hand](t, o); !h.Local || len(h.Foreign) != 1 || h.Foreign[0] != (wire.Foreign{Pin: "lamp", Found: 1}) {
+			t.Errorf("%+v", h)
+		}
+		time.Sleep(10 * time.Second)
+		if n := len(o.loop.inputs); n != 0 {
+			t.Errorf("%d inputs without a change", n)
+		}
+		sim.Drive("local", gpio.Low)
+		if h := next[executor.Hand](t, o); h.Local || len(h.Foreign) != 1 {
+			t.Errorf("%+v", h)
+		}
+	})
+}
