@@ -1,0 +1,2 @@
+// Package lab is the board lab.
+package lab
