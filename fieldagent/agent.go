@@ -16,6 +16,7 @@ import (
 
 	"github.com/apollo-11/apollo11/fieldagent/executor"
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
+	"github.com/apollo-11/apollo11/fieldagent/intent"
 	"github.com/apollo-11/apollo11/fieldagent/journal"
 	"github.com/apollo-11/apollo11/fieldagent/link"
 	"github.com/apollo-11/apollo11/wire"
@@ -82,7 +83,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		defer stop() // without pins there is nothing to do
 		pinsDone <- pins.Run(pinCtx)
 	}()
-	w, err := newWorks(pins, a.version, a.cfg.Data, a.log)
+	w, err := newWorks(pins, a.version, a.cfg, a.log)
 	if err == nil {
 		err = a.run(ctx, j, records, w)
 	}
@@ -134,7 +135,7 @@ func (a *Agent) coreConfig(w *works) executor.Config {
 			Version: a.version, Labels: a.cfg.Labels, Short: wire.Short(a.cfg.Node),
 			Intents: w.registry.Names(), Pins: told, Board: a.cfg.GPIO,
 		},
-		Incarnation: nonzero(), Check: w.Check, Workers: a.cfg.Workers,
+		Incarnation: nonzero(), Check: w.Check, Workers: a.cfg.Workers, Boot: intent.Boot(a.cfg.root),
 	}
 }
 

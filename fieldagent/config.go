@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"runtime"
 	"slices"
 	"strings"
@@ -48,9 +49,15 @@ type Config struct {
 	NarrowbandPasswordFile string `yaml:"narrowband_password_file"`
 	// Workers is how many instructions run at a time; default is two a core.
 	Workers int `yaml:"workers"`
+	// RebootCommand is the program, with its arguments, that boots the board for
+	// the intent reboot; words are separated by spaces, there is no shell. Without
+	// it the agent does not offer that intent.
+	RebootCommand string `yaml:"reboot_command"`
 	// LogLevel is debug, info, warn or error; LogFormat is text or json.
 	LogLevel  string `yaml:"log_level"`
 	LogFormat string `yaml:"log_format"`
+
+	root fs.FS // where proc is found, nil for the real root
 }
 
 // DefaultConfig returns what holds unless it is set.
@@ -107,7 +114,7 @@ func (c *Config) ReadConfig(r io.Reader) error {
 
 func configKeys() []string {
 	return []string{"gateway", "narrowband", "node", "site", "labels", "gpio", "gpio_trace", "data", "username", "password_file",
-		"narrowband_username", "narrowband_password_file", "workers", "log_level", "log_format"}
+		"narrowband_username", "narrowband_password_file", "workers", "reboot_command", "log_level", "log_format"}
 }
 
 // text returns the setting with this name if it is a plain text one.
@@ -135,6 +142,8 @@ func (c *Config) text(name string) *string {
 		return &c.NarrowbandUsername
 	case "narrowband_password_file":
 		return &c.NarrowbandPasswordFile
+	case "reboot_command":
+		return &c.RebootCommand
 	case "log_level":
 		return &c.LogLevel
 	case "log_format":

@@ -3,6 +3,7 @@ package fieldagent
 import (
 	"context"
 	"log/slog"
+	"strings"
 
 	"github.com/apollo-11/apollo11/fieldagent/executor"
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
@@ -16,8 +17,9 @@ type works struct {
 	pins     *gpio.Owner
 }
 
-func newWorks(pins *gpio.Owner, version, dataDir string, log *slog.Logger) (*works, error) {
-	r, err := intent.New(log, intent.GPIO(pins), intent.Metrics(intent.MetricsOptions{Version: version, DataDir: dataDir}))
+func newWorks(pins *gpio.Owner, version string, cfg Config, log *slog.Logger) (*works, error) {
+	r, err := intent.New(log, intent.GPIO(pins), intent.Metrics(intent.MetricsOptions{Version: version, DataDir: cfg.Data}),
+		intent.Reboot(intent.RebootOptions{Command: strings.Fields(cfg.RebootCommand), Root: cfg.root}))
 	if err != nil {
 		return nil, err
 	}
@@ -54,6 +56,8 @@ func (w *works) accepted(name string, args wire.RawMap) executor.Verdict {
 		return executor.Verdict{Lines: []string{line}, EndedBy: at(line, !gpio.Level(a.Level))}
 	case wire.GPIORead:
 		return executor.Verdict{Lines: []string{w.line(a.Pin, gpio.Input)}}
+	case wire.Reboot:
+		return executor.Verdict{Lines: w.allLines(), Reboots: true}
 	}
 	return executor.Verdict{}
 }
@@ -63,6 +67,16 @@ func (w *works) line(pin string, mode gpio.Mode) string {
 		pin = one
 	}
 	return "pin " + pin
+}
+
+// allLines is every pin: a boot waits for what moves one, and nothing moves one
+// while the board goes down.
+func (w *works) allLines() []string {
+	var lines []string
+	for _, p := range w.pins.Names() {
+		lines = append(lines, "pin "+p)
+	}
+	return lines
 }
 
 func at(line string, l gpio.Level) string { return line + " " + l.String() }

@@ -16,6 +16,7 @@ const (
 	IntentGPIORead       = "gpio.read"       // read a pin
 	IntentGPIOPulse      = "gpio.pulse"      // set an output for a time, timed by the agent
 	IntentCollectMetrics = "collect_metrics" // report the board's health figures
+	IntentReboot         = "reboot"          // boot the board again, once
 )
 
 // Bounds of a pulse. Below a millisecond the agent cannot time it; an hour is
@@ -48,7 +49,7 @@ func (e *ArgError) Error() string {
 }
 
 // Args is the checked argument set of a built-in intent: GPIOWrite, GPIORead,
-// GPIOPulse or CollectMetrics.
+// GPIOPulse, CollectMetrics or Reboot.
 type Args interface {
 	// Map is the canonical form, which ParseArgs reads back to the same value.
 	Map() map[string]any
@@ -74,6 +75,9 @@ type GPIOPulse struct {
 // CollectMetrics are the arguments of collect_metrics: none.
 type CollectMetrics struct{}
 
+// Reboot are the arguments of reboot: none.
+type Reboot struct{}
+
 func levelNumber(high bool) uint64 {
 	if high {
 		return 1
@@ -97,10 +101,13 @@ func (a GPIOPulse) Map() map[string]any {
 // Map implements Args.
 func (a CollectMetrics) Map() map[string]any { return nil }
 
+// Map implements Args.
+func (a Reboot) Map() map[string]any { return nil }
+
 // BuiltIn reports whether ParseArgs knows the intent's arguments.
 func BuiltIn(intent string) bool {
 	switch intent {
-	case IntentGPIOWrite, IntentGPIORead, IntentGPIOPulse, IntentCollectMetrics:
+	case IntentGPIOWrite, IntentGPIORead, IntentGPIOPulse, IntentCollectMetrics, IntentReboot:
 		return true
 	}
 	return false
@@ -157,6 +164,11 @@ func ParseArgs(intent string, m map[string]any) (Args, error) {
 			return nil, err
 		}
 		return CollectMetrics{}, nil
+	case IntentReboot:
+		if err := onlyArgs(intent, m); err != nil {
+			return nil, err
+		}
+		return Reboot{}, nil
 	}
 	return nil, &ArgError{Field: "", Problem: fmt.Sprintf("%q is not a built-in intent", clip(intent))}
 }

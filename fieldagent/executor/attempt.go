@@ -45,6 +45,8 @@ type attempt struct {
 	// See Verdict; while queued or running.
 	ends, endedBy string
 	cutBy         uint64 // the instruction that ended it early, 0 for none
+	reboots       bool   // see Verdict; while queued or running
+	boot          uint64 // while it runs and reboots: the boot that it began in
 
 	arrivedMono time.Duration
 	startedMono time.Duration
@@ -158,7 +160,9 @@ func (t *table) attemptOf(seq uint64, attempt uint8) *attempt {
 }
 
 // take notes what the board says of the attempt.
-func (a *attempt) take(v Verdict) { a.lines, a.ends, a.endedBy = v.Lines, v.Ends, v.EndedBy }
+func (a *attempt) take(v Verdict) {
+	a.lines, a.ends, a.endedBy, a.reboots = v.Lines, v.Ends, v.EndedBy, v.Reboots
+}
 
 // staleAfter reports whether b is a newer attempt of the same instruction.
 func (a *attempt) staleAfter(b *attempt) bool {

@@ -82,8 +82,7 @@ func New(cfg Config, records [][]byte, now Now) (*Core, Output, error) {
 			c.end(c.running[0], Result{Code: wire.CodeOK})
 			continue
 		}
-		c.end(c.running[0], Result{Code: wire.CodeInterrupted,
-			Detail: "the agent was restarted while this ran: it may or may not have had its effect"})
+		c.end(c.running[0], c.afterRestart(c.running[0]))
 	}
 	c.recheckQueue()
 	return c, c.finish(), nil

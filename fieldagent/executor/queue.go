@@ -171,6 +171,7 @@ func (c *Core) start(a *attempt) {
 	in := a.work
 	a.work, a.notAfter = nil, in.NotAfter
 	c.running = append(c.running, a)
+	c.noteBoot(a)
 	if !mutant.On(mutant.DedupeAfterRun) {
 		c.record(a.record(kindStarted))
 	}
@@ -324,6 +325,7 @@ func (c *Core) end(a *attempt, r Result) {
 	c.leaveQueue(a)
 	c.leaveRunning(a)
 	a.state, a.code, a.detail, a.work = ended, r.Code, clip(r.Detail, wire.MaxDetailBytes), nil
+	a.boot = 0
 	a.take(Verdict{})
 	a.finishedAt, a.endedMono = max(c.clock.stamp(c.now), a.receivedAt, a.startedAt), c.now.Mono
 	c.emit(a, &wire.Event{Phase: wire.PhaseProcessed, Code: a.code, Detail: a.detail, Payload: r.Payload})

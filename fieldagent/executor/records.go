@@ -58,6 +58,8 @@ type attemptRecord struct {
 	Code       wire.Code  `cbor:"10,keyasint,omitempty"`
 	Detail     string     `cbor:"11,keyasint,omitempty"`
 	Last       uint64     `cbor:"12,keyasint,omitempty"`
+	// Boot is set while work runs that boots the board: the boot it began in.
+	Boot uint64 `cbor:"13,keyasint,omitempty"`
 }
 
 type eventRecord struct {
@@ -111,7 +113,7 @@ func (a *attempt) record(kind recordKind) attemptRecord {
 	return attemptRecord{
 		Kind: kind, Seq: a.seq, Token: a.token, Attempt: a.attempt, Made: a.made, Trace: a.trace, Intent: a.intent,
 		ReceivedAt: a.receivedAt, StartedAt: a.startedAt, FinishedAt: a.finishedAt,
-		Code: a.code, Detail: a.detail, Last: a.last,
+		Code: a.code, Detail: a.detail, Last: a.last, Boot: a.boot,
 	}
 }
 
@@ -258,7 +260,7 @@ func (c *Core) replayAttempt(r attemptRecord) error {
 	}
 	a.receivedAt, a.startedAt, a.finishedAt = r.ReceivedAt, r.StartedAt, r.FinishedAt
 	if r.Kind == kindStarted {
-		a.state, a.last = running, max(a.last, r.Last)
+		a.state, a.last, a.boot = running, max(a.last, r.Last), r.Boot
 		c.running = append(c.running, a)
 		return nil
 	}

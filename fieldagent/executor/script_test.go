@@ -104,7 +104,8 @@ func (w *world) now() executor.Now {
 func (w *world) gateway() int64 { return wallAtStart + (w.uptime + w.mono).Milliseconds() }
 
 // check knows do (any args), which holds the lines of its argument "on", ends what
-// its argument "ends" says and is ended by "ended-by", and refuses what says so.
+// its argument "ends" says and is ended by "ended-by", boots the board if it
+// "reboots", and refuses what says so.
 func check(intent string, args wire.RawMap) executor.Verdict {
 	m, err := wire.DecodeMap(args)
 	if err != nil || intent != "do" {
@@ -120,24 +121,26 @@ func check(intent string, args wire.RawMap) executor.Verdict {
 	v := executor.Verdict{Lines: strings.Split(on, ",")}
 	v.Ends, _ = m["ends"].(string)
 	v.EndedBy, _ = m["ended-by"].(string)
+	v.Reboots = m["reboots"] == "yes"
 	return v
 }
 
 func config(workers int) executor.Config {
-	return executor.Config{Hello: wire.Hello{Short: "abcdef"}, Incarnation: 77, Check: check, Workers: workers}
+	return executor.Config{Hello: wire.Hello{Short: "abcdef"}, Incarnation: 77, Check: check, Workers: workers, Boot: 1}
 }
 
 // command runs one line. The commands:
 //
 //	start [workers=N] [queue=N] [known=N]   a new agent
 //	restart [new-incarnation]      a crash and a start with what is in the journal
+//	boot                           the same, and the whole board with it
 //	rewrite                        the journal is replaced by a snapshot
 //	wait D                         time passes; the core is woken at its deadlines
 //	clock D | unset | set          the agent's clock is off by D, not set, set
 //	connect [S] | disconnect       the primary connection
 //	narrowband up | down
 //	welcome [through=N] [session=N] [heartbeat=D] [refused=TEXT]
-//	deliver SEQ [attempt=N] [token=N] [made=D] [on=LINES [ends=X] [ended-by=X]] [prio=P] [for=D] [timeout=D] [intent=I] [sent=D] [through=N]
+//	deliver SEQ [attempt=N] [token=N] [made=D] [on=LINES [ends=X] [ended-by=X] [reboots=yes]] [prio=P] [for=D] [timeout=D] [intent=I] [sent=D] [through=N]
 //	cancel SEQ [attempt=N]         query SEQ [attempt=N]
 //	compact-cancel SEQ [attempt=N] compact-query SEQ [attempt=N] [times=N]
 //	ack [N [gap]]                  N or the newest event that was sent
@@ -170,12 +173,13 @@ func (w *world) lifecycle(name string, a *arguments) bool {
 		w.journal, w.mono, w.uptime, w.wallOff, w.unset, w.newest = nil, 0, 0, 0, false, 0
 		w.boot()
 	case "restart":
-		w.uptime += w.mono
-		w.mono = 0
 		if len(a.plain) > 0 {
 			w.cfg.Incarnation++
 		}
-		w.boot()
+		w.restart()
+	case "boot":
+		w.cfg.Boot++
+		w.restart()
 	case "rewrite":
 		before := len(w.journal)
 		w.journal = w.core.Snapshot()
@@ -193,6 +197,12 @@ func (w *world) lifecycle(name string, a *arguments) bool {
 		return false
 	}
 	return true
+}
+
+func (w *world) restart() {
+	w.uptime += w.mono
+	w.mono = 0
+	w.boot()
 }
 
 func (w *world) boot() {
@@ -291,7 +301,7 @@ func (w *world) instruction(a *arguments, seq uint64, attempt uint8, token wire.
 		TimeoutMs: uint32(a.duration(a.text("timeout", "0s")).Milliseconds()), Through: a.number("through", 0),
 	}
 	if on := a.text("on", ""); on != "" {
-		in.Args = encodeMap(w.t, map[string]any{"on": on, "ends": a.text("ends", ""), "ended-by": a.text("ended-by", "")})
+		in.Args = encodeMap(w.t, map[string]any{"on": on, "ends": a.text("ends", ""), "ended-by": a.text("ended-by", ""), "reboots": a.text("reboots", "")})
 	}
 	if f := a.text("for", ""); f != "" {
 		in.NotAfter = w.gateway() + a.duration(f).Milliseconds()

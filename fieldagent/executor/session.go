@@ -238,11 +238,14 @@ func (c *Core) goOnStopping() {
 	if !st.aborted && c.now.Mono >= st.abortAt {
 		st.aborted = true
 		for _, a := range c.running {
+			if a.boot != 0 {
+				continue // the stop is its doing; its end is told after the boot
+			}
 			a.byStop = a.byStop || !a.aborted
 			c.abort(a)
 		}
 	}
-	if len(c.running) > 0 && c.now.Mono < st.limitAt {
+	if c.worksOn() && c.now.Mono < st.limitAt {
 		return
 	}
 	st.done = true

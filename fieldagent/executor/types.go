@@ -149,6 +149,9 @@ type Verdict struct {
 	// for a pulse its off level. What makes safe does not wait: work is stopped as
 	// soon as an instruction behind it Ends what it is EndedBy. Empty for none.
 	Ends, EndedBy string
+	// Reboots says that the execution ends with a boot of the board, which takes
+	// the agent with it: how it went is known at the next start (D6).
+	Reboots bool
 }
 
 // Config says what the agent is and how it behaves. Zero values mean the
@@ -159,6 +162,9 @@ type Config struct {
 	Hello wire.Hello
 	// Incarnation is a random number, used if the journal is empty. Not 0.
 	Incarnation uint64
+	// Boot stands for the boot that the agent runs in: the same number until the
+	// board boots again. 0 if the system does not tell; nothing may reboot then.
+	Boot uint64
 	// Check judges an instruction. It must be pure and quick. Required.
 	Check func(intent string, args wire.RawMap) Verdict
 	// Workers is how many attempts run at a time, 1 to MaxWorkers.

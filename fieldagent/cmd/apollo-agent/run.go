@@ -43,6 +43,9 @@ More:
   --narrowband-username NAME, --narrowband-password-file FILE
                         other credentials for the narrowband address
   --workers N           instructions executed at a time (default two a core)
+  --reboot-command "PROGRAM ARG..."
+                        boots the board when the gateway asks for it (intent
+                        reboot); without it the agent refuses that
   --config FILE         YAML file with the same names (gpio_trace, not gpio-trace;
                         labels: {role: worker}); flags win over it
   --log-level LEVEL     debug, info, warn, error (default info)
@@ -151,6 +154,7 @@ func flags(cfg *fieldagent.Config, l labels, file *string, show *bool) *flag.Fla
 	text(&cfg.PasswordFile, "password-file")
 	text(&cfg.NarrowbandUsername, "narrowband-username")
 	text(&cfg.NarrowbandPasswordFile, "narrowband-password-file")
+	text(&cfg.RebootCommand, "reboot-command")
 	text(&cfg.LogLevel, "log-level")
 	text(&cfg.LogFormat, "log-format")
 	text(file, "config")
