@@ -81,3 +81,15 @@ func (b *Board) WriteFile(path, user, text string, mode uint32) error {
 	_, err := b.Ask(talk.Request{Do: talk.Write, Path: path, User: user, Data: []byte(text), Mode: mode})
 	return err
 }
+
+// Hold takes a line inside the board as another program would, until Free.
+func (b *Board) Hold(consumer, chip string, line int) error {
+	_, err := b.Ask(talk.Request{Do: talk.Hold, Name: consumer, Path: chip, Line: uint32(line)})
+	return err
+}
+
+// Free gives back the line that a consumer holds.
+func (b *Board) Free(consumer string) error {
+	_, err := b.Ask(talk.Request{Do: talk.Free, Name: consumer})
+	return err
+}
