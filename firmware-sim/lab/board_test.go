@@ -32,11 +32,11 @@ func (s *site) command(l level) {
 		id := fmt.Sprintf("%s-%d", l.name, k)
 		s.publish(write(id, l.name, l.out, high, `,"ttl":"1m"`))
 		s.seen(l.out, high == 1, patience)
-		i := s.done(id)
+		i := s.done(s.t, id)
 		if i.Code != "ok" || fmt.Sprint(i.Result["level"]) != fmt.Sprint(high) || i.Attempt != 1 {
 			s.t.Errorf("%+v", i)
 		}
-		if got := s.history(i); got != "submitted dispatched received started processed" {
+		if got := s.timeline(s.t, i); got != "submitted dispatched received started processed" {
 			s.t.Errorf("timeline: %s", got)
 		}
 		directions, err := s.board.Lines().Directions()
@@ -60,7 +60,7 @@ func (s *site) input(l level) {
 		if high {
 			want = 1
 		}
-		if i := s.done(id); fmt.Sprint(i.Result["level"]) != fmt.Sprint(want) {
+		if i := s.done(s.t, id); fmt.Sprint(i.Result["level"]) != fmt.Sprint(want) {
 			s.t.Errorf("read %v, want %d", i.Result, want)
 		}
 	}

@@ -28,6 +28,7 @@ type site struct {
 	t *testing.T
 	*kit
 	*rig.Site
+	doors
 	board *board.Board
 }
 
@@ -44,7 +45,7 @@ func newSite(t *testing.T, k *kit, args ...string) *site {
 			t.Logf("--- gateway\n%s", s.Gateway().Output())
 		}
 	})
-	return &site{t: t, kit: k, Site: s}
+	return &site{t: t, kit: k, Site: s, doors: newDoors(httpAddr(t, s.Gateway().Output()))}
 }
 
 // switchOn gives a board power. The board is the site's until it is cut.
@@ -83,9 +84,7 @@ func agentArgs(name string, more ...string) []string {
 // online waits for a node.
 func (s *site) online(node string) {
 	s.t.Helper()
-	if _, err := s.AwaitNode(s.t.Context(), node, scada.PresenceOnline); err != nil {
-		s.t.Fatal(err)
-	}
+	s.node(s.t, node, scada.PresenceOnline)
 }
 
 // publish sends a task with a stock client, which returns when the gateway has it
@@ -110,46 +109,7 @@ func write(id, node string, n, high int, more ...string) string {
 	return doc(id, "gpio.write", node, fmt.Sprintf(`{"pin":%q,"level":%d}`, line(n), high), more...)
 }
 
-// settled waits for the end of a task of one instruction.
-func (s *site) settled(id string) scada.InstructionView {
-	s.t.Helper()
-	var task rig.Task
-	err := rig.Await(s.t.Context(), patience, "task "+id+" settled", func() (bool, error) {
-		var err error
-		task, _, err = s.Task(s.t.Context(), id)
-		return err == nil && task.Settled, err
-	})
-	if err != nil || len(task.Instructions) != 1 {
-		s.t.Fatalf("%v: %+v", err, task)
-	}
-	return task.Instructions[0]
-}
-
-// done waits for the success of a task.
-func (s *site) done(id string) scada.InstructionView {
-	s.t.Helper()
-	i := s.settled(id)
-	if i.State != "SUCCEEDED" {
-		s.t.Fatalf("task %s ended as %s (%s, %s): %s", id, i.State, i.Reason, i.Code, i.Detail)
-	}
-	return i
-}
-
-// history names the steps of an instruction.
-func (s *site) history(i scada.InstructionView) string {
-	s.t.Helper()
-	entries, err := s.Timeline(s.t.Context(), i.Seq)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	var list []string
-	for _, e := range entries {
-		list = append(list, e.What)
-	}
-	return strings.Join(list, " ")
-}
-
-// high waits until a line is seen high, or low, from outside the board.
+// seen waits until a line is seen high, or low, from outside the board.
 func (s *site) seen(n int, high bool, limit time.Duration) {
 	s.t.Helper()
 	err := rig.Await(s.t.Context(), limit, fmt.Sprintf("line %d high=%v", n, high), func() (bool, error) {
