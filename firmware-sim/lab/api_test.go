@@ -23,7 +23,7 @@ type doors struct {
 }
 
 func newDoors(addr string) doors {
-	return doors{"http://" + addr, &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}}
+	return doors{"http://" + addr, &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 2}}}
 }
 
 // get reads a document; false means that there is none.

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
 	"github.com/apollo-11/apollo11/firmware-sim/lab/board"
@@ -24,9 +23,9 @@ import (
 // gatewayTally is what came of power cuts of a board with a gateway.
 type gatewayTally struct {
 	trial.Tally
-	cuts, lost int      // sectors
-	refused    []string // why the board, or the gateway, did not come up again
-	alarms     []string
+	cuts, held, lost int      // sectors that the disk had in its memory, and lost
+	refused          []string // why the board, or the gateway, did not come up again
+	alarms           []string
 }
 
 func (r *gatewayTally) faults() []string {
@@ -58,6 +57,7 @@ func gatewayPowerCuts(t *testing.T, k *kit, program string, mode disk.Mode, cuts
 	g := &gatewayCuts{t: t, k: k, program: program, chance: rand.New(rand.NewPCG(n, 2))}
 	g.d, g.socket = newDisk(t, 256, n)
 	g.d.Set(mode)
+	g.d.Slow(flushTakes)
 	addrs := freeAddrs(t, 3)
 	for i, port := range []string{":1883", ":1884", ":8080"} {
 		g.forward = append(g.forward, board.Forward{Board: port, Host: addrs[i]})
@@ -78,22 +78,22 @@ func gatewayPowerCuts(t *testing.T, k *kit, program string, mode disk.Mode, cuts
 			t.Logf("--- agent\n%s", tail(out.String(), 20_000))
 		}
 	})
+	defer func() { r.held = g.d.Counts().Kept + r.lost }()
 	for range cuts {
 		b, refused := g.boot()
 		if refused != "" {
 			r.refused = append(r.refused, refused)
 			return r
 		}
-		g.cutUnderLoad(b)
+		r.lost += g.cutUnderLoad(b, r.cuts)
 		r.cuts++
-		r.lost += g.d.Cut()
 	}
 	b, refused := g.boot()
 	if refused != "" {
 		r.refused = append(r.refused, refused)
 		return r
 	}
-	defer b.Cut()
+	defer b.Close()
 	g.node(t, simNode, scada.PresenceOnline)
 	g.read()
 	moves, err := gpio.ReadTrace(trace)
@@ -117,6 +117,7 @@ func (g *gatewayCuts) boot() (b *board.Board, refused string) {
 	if err != nil {
 		g.t.Fatal(err)
 	}
+	g.web.CloseIdleConnections() // they led to the board that is no more
 	g.k.bootTook = append(g.k.bootTook, b.BootTook)
 	g.t.Cleanup(func() {
 		b.Close()
@@ -125,7 +126,7 @@ func (g *gatewayCuts) boot() (b *board.Board, refused string) {
 		}
 	})
 	if text, err := b.ReadFile("/run/no-disk"); err == nil {
-		b.Cut()
+		b.Close()
 		return b, "the disk cannot be mounted: " + text
 	}
 	err = b.Run(name, "apollo", path, "--data", "/data/gateway", "--mqtt", "0.0.0.0:1883", "--narrowband", "0.0.0.0:1884",
@@ -150,14 +151,14 @@ func (g *gatewayCuts) boot() (b *board.Board, refused string) {
 		}
 		return b, ""
 	case err := <-ended:
-		b.Cut()
+		b.Close()
 		return b, fmt.Sprintf("the gateway does not start: %v: %s", err, tail(b.Console(), 2000))
 	}
 }
 
 // cutUnderLoad submits commands as fast as they are taken, until the power fails at
-// a random moment.
-func (g *gatewayCuts) cutUnderLoad(b *board.Board) {
+// a random moment. It returns how many sectors the disk has lost.
+func (g *gatewayCuts) cutUnderLoad(b *board.Board, n int) (lost int) {
 	g.t.Helper()
 	const batch = 8
 	var client *rig.Client
@@ -190,12 +191,15 @@ func (g *gatewayCuts) cutUnderLoad(b *board.Board) {
 			}
 		}
 	}()
-	if err := rig.Pause(g.t.Context(), 100*time.Millisecond+time.Duration(g.chance.Int64N(int64(900*time.Millisecond)))); err != nil {
+	if err := aim(g.t, g.d, g.chance, n); err != nil {
 		g.t.Error(err)
 	}
-	b.Cut()
+	if err := b.Cut(func() { lost = g.d.Cut() }); err != nil {
+		g.t.Fatal(err)
+	}
 	client.Close()
 	<-done
+	return lost
 }
 
 // read waits for the end of every command that the log has and reads it.
@@ -260,7 +264,7 @@ func TestGatewayBoardPowerCuts(t *testing.T) {
 	for _, f := range r.faults() {
 		t.Error(f)
 	}
-	if r.Acknowledged < 5*r.cuts || r.Executed < r.Acknowledged/2 {
-		t.Errorf("hardly any load: %d acknowledged, %d executed", r.Acknowledged, r.Executed)
+	if r.Acknowledged < 5*r.cuts || r.Executed < r.Acknowledged/2 || r.held == 0 {
+		t.Errorf("hardly any load: %d acknowledged, %d executed, %d sectors in the disk's memory", r.Acknowledged, r.Executed, r.held)
 	}
 }

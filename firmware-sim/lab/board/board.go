@@ -280,9 +280,40 @@ func (b *Board) Cable(in bool) error {
 	return b.control.do("set_link", map[string]any{"name": "nic", "up": in}, nil)
 }
 
-// Cut takes the power away and returns when the board is dead. What its disk had
-// not been told to keep is the disk's business.
-func (b *Board) Cut() { b.Close() }
+// Cut takes the power away and returns when the board is dead. Whatever else loses
+// its power at the same instant is done by also, which may be nil: the emulator
+// stands still from before it begins, so that nothing on the board sees it happen.
+func (b *Board) Cut(also func()) error {
+	err := b.freeze()
+	if err == nil && also != nil {
+		also()
+	}
+	b.Close()
+	return err
+}
+
+// freeze stops the emulator between two instructions of the host and returns when
+// it stands still.
+func (b *Board) freeze() error {
+	if err := b.process.Signal(syscall.SIGSTOP); err != nil {
+		return fmt.Errorf("stop the emulator: %w", err)
+	}
+	deadline := time.Now().Add(socketLimit)
+	for {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", b.process.Pid))
+		if err != nil {
+			return fmt.Errorf("stop the emulator: %w", err)
+		}
+		// The state follows the name, which is in brackets.
+		if _, rest, ok := strings.Cut(string(stat), ") "); ok && strings.HasPrefix(rest, "T") {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the emulator does not stand still: %s", stat)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
 
 // Close ends the board. It may be called again.
 func (b *Board) Close() {

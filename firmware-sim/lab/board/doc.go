@@ -7,7 +7,7 @@
 //	high, err := b.Lines().High(0)          // an oscilloscope on an output
 //	n := b.Lines().Rises(0)                 // and one with a counter
 //	err = b.Cable(false)                    // pull it
-//	b.Cut()                                 // the power fails
+//	err = b.Cut(nil)                        // the power fails
 //
 // # Rules
 //

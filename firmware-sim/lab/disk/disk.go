@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Mode is how a disk behaves.
@@ -70,7 +71,8 @@ type Disk struct {
 	changed *sync.Cond // the mode, or the client
 	mode    Mode
 	closed  bool
-	cutting bool
+	power   chan struct{}    // closed at a cut, which makes a new one
+	flush   time.Duration    // how long a flush takes
 	client  net.Conn         // nil for none
 	memory  map[int64][]byte // sectors that the file does not have yet
 	chance  *rand.Rand
@@ -94,7 +96,7 @@ func New(image, socket string, seed uint64) (*Disk, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	d := &Disk{file: f, size: info.Size(), listener: l, mode: Honest, memory: map[int64][]byte{}, chance: rand.New(rand.NewPCG(seed, 0))}
+	d := &Disk{file: f, size: info.Size(), listener: l, mode: Honest, memory: map[int64][]byte{}, power: make(chan struct{}), chance: rand.New(rand.NewPCG(seed, 0))}
 	d.changed = sync.NewCond(&d.mu)
 	d.served.Go(d.accept)
 	return d, nil
@@ -128,17 +130,47 @@ func (d *Disk) Set(m Mode) {
 	d.changed.Broadcast()
 }
 
-// Cut is the power cut. The emulator must have been killed; what it had sent is
-// taken first. It returns how many sectors were lost.
+// Slow makes every flush take this long, as it does on a memory card. A cut in
+// between finds the memory full.
+func (d *Disk) Slow(flush time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.flush = flush
+}
+
+// AwaitDirty waits until there is something that a cut could lose, at most for
+// limit. It reports whether there is.
+func (d *Disk) AwaitDirty(limit time.Duration) bool {
+	over := false
+	t := time.AfterFunc(limit, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		over = true
+		d.changed.Broadcast()
+	})
+	defer t.Stop()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for len(d.memory) == 0 && !over && !d.closed {
+		d.changed.Wait()
+	}
+	return len(d.memory) > 0
+}
+
+// Cut is the power cut. Requests that have not been answered are not any more. The
+// emulator must stand still or have ended. It returns how many sectors were lost.
 func (d *Disk) Cut() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.cutting = true
+	close(d.power)
+	if d.client != nil {
+		_ = d.client.Close() // nobody is to answer
+	}
 	d.changed.Broadcast()
 	for d.client != nil {
 		d.changed.Wait()
 	}
-	d.cutting = false
+	d.power = make(chan struct{})
 	lost := 0
 	for _, n := range slices.Sorted(maps.Keys(d.memory)) {
 		if d.chance.Uint32()&1 == 0 {

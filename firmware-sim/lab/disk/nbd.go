@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"time"
 )
 
 // The protocol of network block devices, as far as it is spoken here.
@@ -155,10 +156,14 @@ func (s session) request() error {
 func (d *Disk) do(command uint16, at, size int64, data []byte, fua bool) ([]byte, uint32) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for d.mode == Stalling && !d.closed && !d.cutting {
+	power := d.power
+	for d.mode == Stalling && !d.closed && !off(power) {
 		d.changed.Wait()
 	}
-	if d.mode == Stalling {
+	if (command == commandFlush || fua) && d.flush > 0 {
+		d.takeTime(power)
+	}
+	if d.closed || off(power) {
 		return nil, errIO // nobody hears it any more
 	}
 	if command != commandFlush && (at < 0 || at%SectorSize != 0 || size%SectorSize != 0 || size > maxRequest || at+size > d.size) {
@@ -173,6 +178,7 @@ func (d *Disk) do(command uint16, at, size int64, data []byte, fua bool) ([]byte
 		return d.fetch(at, size)
 	case commandWrite:
 		d.counts.Writes++
+		d.changed.Broadcast()
 		for i := int64(0); i < size; i += SectorSize {
 			d.memory[(at+i)/SectorSize] = data[i : i+SectorSize]
 			if fua && d.mode != Lying && d.keep((at+i)/SectorSize) != nil {
@@ -193,6 +199,28 @@ func (d *Disk) do(command uint16, at, size int64, data []byte, fua bool) ([]byte
 		return nil, 0
 	}
 	return nil, errInvalid
+}
+
+// takeTime lets a flush take its time, or as much of it as there is power. d.mu is
+// held, but not meanwhile.
+func (d *Disk) takeTime(power chan struct{}) {
+	t := time.NewTimer(d.flush)
+	defer t.Stop()
+	d.mu.Unlock()
+	defer d.mu.Lock()
+	select {
+	case <-t.C:
+	case <-power:
+	}
+}
+
+func off(power chan struct{}) bool {
+	select {
+	case <-power:
+		return true
+	default:
+		return false
+	}
 }
 
 // keep makes a sector of the memory last. d.mu is held.
