@@ -93,3 +93,27 @@ func (b *Board) Free(consumer string) error {
 	_, err := b.Ask(talk.Request{Do: talk.Free, Name: consumer})
 	return err
 }
+
+// StartUnit supervises a program as a unit file says, see guest/supervise.go.
+func (b *Board) StartUnit(name, text string) error {
+	_, err := b.Ask(talk.Request{Do: talk.Unit, Name: name, Data: []byte(text)})
+	return err
+}
+
+// StopUnit stops a unit and returns when its ExecStopPost is done.
+func (b *Board) StopUnit(name string) error {
+	_, err := b.Ask(talk.Request{Do: talk.Stop, Name: name, Limit: 2 * time.Minute})
+	return err
+}
+
+// ReloadUnit does what the unit's ExecReload says.
+func (b *Board) ReloadUnit(name string) error {
+	_, err := b.Ask(talk.Request{Do: talk.Reload, Name: name, Limit: time.Minute})
+	return err
+}
+
+// Unit is how a unit is: how often it was started and how it ended last.
+func (b *Board) Unit(name string) (r talk.Reply, state string, err error) {
+	r, err = b.Ask(talk.Request{Do: talk.Status, Name: name})
+	return r, string(r.Data), err
+}

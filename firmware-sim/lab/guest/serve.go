@@ -87,6 +87,8 @@ func (s *server) do(q talk.Request) (r talk.Reply, err error) {
 		return r, s.units.start(q.Name, string(q.Data))
 	case talk.Stop:
 		return r, s.units.stop(q.Name)
+	case talk.Reload:
+		return r, s.units.reload(q.Name)
 	case talk.Status:
 		return s.units.status(q.Name)
 	case talk.Read:

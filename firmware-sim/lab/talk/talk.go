@@ -21,7 +21,8 @@ const (
 	Wait   = "wait"   // for the end of the program Name, at most Limit
 	Unit   = "unit"   // supervise Name as the unit file Data says
 	Stop   = "stop"   // stop the unit Name
-	Status = "status" // of the unit Name: PID, Starts
+	Reload = "reload" // the unit Name
+	Status = "status" // of the unit Name: PID, Starts, how it ended last, its state in Data
 	Read   = "read"   // the file Path
 	Write  = "write"  // Data into the file Path, with Mode, for User; whole and synced
 	Remove = "remove" // the file or directory Path, with what is in it
