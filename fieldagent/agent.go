@@ -8,7 +8,6 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,8 +28,8 @@ const (
 	narrowbandKeepAlive = time.Minute
 	// maxPinsTold is how many pins a hello lists; a header has 28.
 	maxPinsTold = 512
-	// levelsFile holds the levels of simulated pins, in the data directory.
-	levelsFile = "gpio-levels.json"
+	// LevelsFile holds the levels of simulated pins, in the data directory.
+	LevelsFile = "gpio-levels.json"
 	// oldestTime is 2025-01-01 in Unix ms: a clock before it is not set, whatever
 	// the kernel believes.
 	oldestTime = 1735689600000
@@ -42,6 +41,8 @@ type Agent struct {
 	version string
 	log     *slog.Logger
 	topics  wire.Topics
+	board   gpio.Board                 // instead of the one that cfg names, for tests
+	pins    atomic.Pointer[gpio.Owner] // while it runs
 }
 
 // New checks the configuration.
@@ -65,17 +66,17 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
-	board, err := gpio.OpenBoard(a.cfg.GPIO, gpio.BoardOptions{Log: a.log, Sim: gpio.SimOptions{
-		Trace: a.cfg.GPIOTrace, Levels: filepath.Join(a.cfg.Data, levelsFile)}})
+	board, err := a.openBoard(ctx)
 	if err != nil {
 		return err
 	}
-	pins, err := gpio.NewOwner(board, nil)
+	pins, err := gpio.NewOwner(board, a.cfg.Pins)
 	if err != nil {
 		return err
 	}
 	// The pins outlive the work, and the work the wish to stop.
 	pinCtx, stopPins := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopPins()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	pinsDone := make(chan error, 1)
@@ -83,6 +84,14 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		defer stop() // without pins there is nothing to do
 		pinsDone <- pins.Run(pinCtx)
 	}()
+	// Nothing is connected before the pins are safe.
+	select {
+	case <-pins.Started():
+	case err := <-pinsDone:
+		return err
+	}
+	a.pins.Store(pins)
+	defer a.pins.Store(nil)
 	w, err := newWorks(pins, a.version, a.cfg, a.log)
 	if err == nil {
 		err = a.run(ctx, j, records, w)
@@ -92,7 +101,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 }
 
 // run is Run with a journal and pins that serve.
-func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w *works) error {
+func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w *works) (err error) {
 	l := newLoop()
 	l.journal, l.intents, l.log, l.now = j, w, a.log, a.clock()
 	core, out, err := executor.New(a.coreConfig(w), records, l.now())
@@ -104,6 +113,11 @@ func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w
 	if err != nil {
 		return err
 	}
+	endWatch, err := a.watch(ctx.Done(), l, w.pins)
+	if err != nil {
+		return err
+	}
+	defer func() { endWatch(err != nil) }()
 	linkCtx, stopLinks := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -116,7 +130,7 @@ func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w
 	if a.cfg.Narrowband == "" {
 		a.log.Warn("no narrowband path: while the primary one is down the gateway does not hear of results; set narrowband")
 	}
-	if err := l.run(ctx, out); err != nil {
+	if err = l.run(ctx, out); err != nil {
 		return err
 	}
 	a.log.Info("agent stopped")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -34,9 +35,11 @@ type Config struct {
 	Site string `yaml:"site"`
 	// Labels are what selectors find the node by.
 	Labels map[string]string `yaml:"labels"`
-	// GPIO is the pin back end, sim or periph. Required: pins that are only
-	// simulated must be a decision.
+	// GPIO is the pin back end, chardev, periph or sim. Required: pins that are
+	// only simulated must be a decision.
 	GPIO string `yaml:"gpio"`
+	// Pins is the pin map; with it only its pins may be used. In the file only.
+	Pins []gpio.PinConfig `yaml:"pins"`
 	// GPIOTrace is a file for a line per simulated actuation; empty for none.
 	GPIOTrace string `yaml:"gpio_trace"`
 	// Data is the directory of the agent's journal. Required.
@@ -53,6 +56,9 @@ type Config struct {
 	// the intent reboot; words are separated by spaces, there is no shell. Without
 	// it the agent does not offer that intent.
 	RebootCommand string `yaml:"reboot_command"`
+	// HardwareWatchdog is the device that resets the board when the agent is
+	// silent, for example /dev/watchdog; empty for none.
+	HardwareWatchdog string `yaml:"hardware_watchdog"`
 	// LogLevel is debug, info, warn or error; LogFormat is text or json.
 	LogLevel  string `yaml:"log_level"`
 	LogFormat string `yaml:"log_format"`
@@ -68,6 +74,18 @@ func DefaultConfig() Config {
 		LogLevel:  "info",
 		LogFormat: "text",
 	}
+}
+
+// ReadFile is ReadConfig for the file with this name.
+func (c *Config) ReadFile(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return fmt.Errorf("config: %w", err)
+	}
+	if err := errors.Join(c.ReadConfig(f), f.Close()); err != nil {
+		return fmt.Errorf("config %s: %w", file, err)
+	}
+	return nil
 }
 
 // ReadConfig reads a YAML file over c. Unknown keys are refused, with their
@@ -113,8 +131,8 @@ func (c *Config) ReadConfig(r io.Reader) error {
 }
 
 func configKeys() []string {
-	return []string{"gateway", "narrowband", "node", "site", "labels", "gpio", "gpio_trace", "data", "username", "password_file",
-		"narrowband_username", "narrowband_password_file", "workers", "reboot_command", "log_level", "log_format"}
+	return []string{"gateway", "narrowband", "node", "site", "labels", "gpio", "pins", "gpio_trace", "data", "username", "password_file",
+		"narrowband_username", "narrowband_password_file", "workers", "reboot_command", "hardware_watchdog", "log_level", "log_format"}
 }
 
 // text returns the setting with this name if it is a plain text one.
@@ -144,6 +162,8 @@ func (c *Config) text(name string) *string {
 		return &c.NarrowbandPasswordFile
 	case "reboot_command":
 		return &c.RebootCommand
+	case "hardware_watchdog":
+		return &c.HardwareWatchdog
 	case "log_level":
 		return &c.LogLevel
 	case "log_format":
@@ -158,6 +178,12 @@ func (c *Config) set(name string, value *yaml.Node) error {
 		if err := value.Decode(&c.Workers); err != nil {
 			return errors.New("workers is a whole number")
 		}
+	case "pins":
+		pins, err := readPins(value)
+		if err != nil {
+			return err
+		}
+		c.Pins = pins
 	case "labels":
 		var m map[string]string
 		if err := value.Decode(&m); err != nil {
@@ -206,11 +232,16 @@ func (c *Config) Validate() error {
 	}
 	switch {
 	case c.GPIO == "":
-		need("gpio", "--gpio periph for the pins of this board, or --gpio sim for simulated pins")
-	case c.GPIO != gpio.BoardSim && c.GPIO != gpio.BoardPeriph:
-		bad("gpio", fmt.Errorf("%q is not a pin back end; write sim or periph", c.GPIO))
+		need("gpio", "--gpio chardev for the pins of this board, or --gpio sim for simulated pins")
+	case c.GPIO != gpio.BoardSim && c.GPIO != gpio.BoardPeriph && c.GPIO != gpio.BoardChardev:
+		bad("gpio", fmt.Errorf("%q is not a pin back end; write chardev, sim or periph", c.GPIO))
 	case c.GPIO != gpio.BoardSim && c.GPIOTrace != "":
 		bad("gpio_trace", errors.New("only simulated pins can be traced; leave it out or write --gpio sim"))
+	}
+	for _, p := range c.Pins {
+		if err := errors.Join(wire.CheckPin(p.Name), p.Check()); err != nil {
+			bad("pins", err)
+		}
 	}
 	if c.Data == "" {
 		need("data", "--data /var/lib/apollo-agent")

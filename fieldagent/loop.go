@@ -2,6 +2,7 @@ package fieldagent
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -42,6 +43,7 @@ type loop struct {
 
 	inputs chan executor.Input
 	closed chan struct{} // the loop takes no more inputs
+	asked  chan struct{} // whether the loop turns
 
 	works   sync.WaitGroup
 	cancels map[wire.Token]context.CancelFunc
@@ -52,6 +54,7 @@ type loop struct {
 func newLoop() *loop {
 	return &loop{
 		inputs: make(chan executor.Input, inputQueue), closed: make(chan struct{}),
+		asked:   make(chan struct{}),
 		cancels: map[wire.Token]context.CancelFunc{},
 	}
 }
@@ -72,6 +75,18 @@ func (l *loop) give(ctx context.Context, in executor.Input) {
 	case l.inputs <- in:
 	case <-l.closed:
 	case <-ctx.Done():
+	}
+}
+
+// answer returns when the loop has turned, or an error when ctx or the loop ends.
+func (l *loop) answer(ctx context.Context) error {
+	select {
+	case l.asked <- struct{}{}:
+		return nil
+	case <-l.closed:
+		return errors.New("the loop has ended")
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -103,6 +118,8 @@ func (l *loop) run(ctx context.Context, first executor.Output) error {
 		case in = <-l.inputs:
 			l.saw(in)
 		case <-timer.C:
+			in = executor.Tick{}
+		case <-l.asked:
 			in = executor.Tick{}
 		case <-stop:
 			stop = nil

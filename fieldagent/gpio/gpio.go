@@ -3,8 +3,8 @@ package gpio
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
+	"time"
 )
 
 // Level is the level of a pin: Low or High. In JSON it is 0 or 1.
@@ -52,15 +52,20 @@ type Mode uint8
 const (
 	Output Mode = 1 // set by us; Get returns the commanded level
 	Input  Mode = 2 // set by the world; Get reads it
+	// Look reads a pin as it is: neither its direction nor anything else is
+	// changed. It is for pins that no configuration speaks of.
+	Look Mode = 3
 )
 
-// String returns "output" or "input".
+// String returns "output", "input" or "look".
 func (m Mode) String() string {
 	switch m {
 	case Output:
 		return "output"
 	case Input:
 		return "input"
+	case Look:
+		return "look"
 	}
 	return fmt.Sprintf("mode %d", uint8(m))
 }
@@ -73,11 +78,31 @@ type Board interface {
 	// Resolve returns the one name under which a pin is opened, or an
 	// ErrNoSuchPin that says which pins there are.
 	Resolve(name string) (string, error)
-	// Open takes a pin, by its resolved name. It moves nothing.
-	Open(name string, mode Mode) (Pin, error)
+	// Open takes a pin, by its resolved name, for as long as it is open. An output
+	// without an initial level does not move.
+	Open(name string, r Request) (Pin, error)
 }
 
-// Pin is an open pin.
+// Request says how a pin is opened. The zero value of everything but Mode leaves
+// the pin as it is.
+type Request struct {
+	Mode      Mode
+	ActiveLow bool // levels are logical: High drives the line low
+	Bias      Bias
+	// Debounce is how long an input must be quiet before a change counts, 0 for
+	// none.
+	Debounce time.Duration
+	// Initial is the logical level that an output has from its first moment on:
+	// it is given together with the direction, so that a line that has it already
+	// shows no edge. nil: opening moves nothing, and the first Set gives both.
+	Initial *Level
+	// Cause says why, for the trace, if there is an initial level.
+	Cause string
+	// Consumer is what other programs are told that holds the line.
+	Consumer string
+}
+
+// Pin is an open pin. Levels are logical.
 type Pin interface {
 	// Set drives an output. cause says why, for the trace: a token or a word.
 	Set(level Level, cause string) error
@@ -88,6 +113,37 @@ type Pin interface {
 	Close() error
 }
 
+// ActualPin is a pin that can be read without changing anything, also while it is
+// an output.
+type ActualPin interface {
+	Pin
+	// Actual returns the level that the line has now.
+	Actual() (Level, error)
+}
+
+// EdgePin is an input that can report its edges.
+type EdgePin interface {
+	Pin
+	// Edges sends the edges to a channel until stop is called, which waits for the
+	// sender, or until the pin breaks. Pin holds the name that the pin was opened
+	// by.
+	Edges(to chan<- Edge) (stop func() error, err error)
+}
+
+// Edge is one change of an input.
+type Edge struct {
+	Pin    string
+	Level  Level         // after the change
+	Kernel time.Duration // on CLOCK_MONOTONIC, taken by the kernel when it happened
+	At     time.Time     // the same moment on the wall clock
+	Missed uint64        // edges lost between the one before and this one
+
+	broken error // the pin reports no edges any more
+}
+
+// Broken returns why no edges come any more, nil for an edge.
+func (e Edge) Broken() error { return e.broken }
+
 // Errors a caller branches on.
 var (
 	ErrNoSuchPin    = errors.New("no such pin")
@@ -96,37 +152,14 @@ var (
 	ErrUnsupported  = errors.New("the pin can't do this")
 	ErrNoLevel      = errors.New("the output has not been set yet")
 	ErrIO           = errors.New("the pin reports an error")
+	// ErrGone is an ErrIO of a line whose chip has disappeared.
+	ErrGone = fmt.Errorf("%w: its chip is gone", ErrIO)
 	// ErrNotDone means that the request was given up before anything happened.
 	ErrNotDone = errors.New("nothing was done")
 	// ErrUnknown means that the request was begun and did not come back: the pin
 	// may have changed or not.
 	ErrUnknown = errors.New("it is not known whether the pin has changed")
 )
-
-// The back ends that OpenBoard knows.
-const (
-	BoardSim    = "sim"
-	BoardPeriph = "periph"
-)
-
-// BoardOptions are the settings of all back ends.
-type BoardOptions struct {
-	Log *slog.Logger // must not be nil
-	Sim SimOptions
-}
-
-// OpenBoard opens the back end with this name. Nothing is guessed: an empty or
-// unknown name is an error, and so is a board without pins.
-func OpenBoard(kind string, o BoardOptions) (Board, error) {
-	switch kind {
-	case BoardSim:
-		return NewSim(o.Sim)
-	case BoardPeriph:
-		return OpenPeriph(o.Log)
-	}
-	return nil, fmt.Errorf("gpio back end %q is not known: say %q for simulated pins or %q for the pins of this board",
-		kind, BoardSim, BoardPeriph)
-}
 
 // maxListed is how many names an error lists: enough for a 40-pin header.
 const maxListed = 40

@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,34 +20,41 @@ const (
 
 // Causes that the owner itself writes into the trace.
 const (
-	CauseStart = "safe:start"
-	CauseStop  = "safe:stop"
+	CauseStart  = "safe:start"
+	CauseStop   = "safe:stop"
+	CausePanic  = "safe:panic"
+	CauseLoss   = "safe:loss"   // the gateway is lost, and the pin has on_loss: safe
+	CauseReload = "safe:reload" // the pin has come into the pin map or has left it
+	CauseReopen = "safe:reopen" // the line had gone and is there again
+	// CauseLease comes before the cause of a lease that has ended.
+	CauseLease = "safe:lease:"
 )
-
-// PinConfig fixes what a pin is used for. Pins need no configuration: those that
-// have none become outputs when they are first set and inputs when they are
-// first read, and have no safe level.
-type PinConfig struct {
-	Name string
-	Mode Mode
-	// Safe is the level to which an output is driven when the agent starts and
-	// stops and when it is told to, nil for none.
-	Safe *Level
-}
 
 // Owner is the only user of a board's pins.
 type Owner struct {
 	board    Board
-	configs  map[string]PinConfig // by resolved name
+	pins     atomic.Pointer[pinMap] // replaced by Run only
 	requests chan *request
+	leaves   chan *watcher
+	edges    chan Edge     // from the open pins
+	started  chan struct{} // closed when the pins are open and safe
 	done     chan struct{} // closed when no request will be served any more
+	ends     chan LeaseEnd
+	foreign  atomic.Pointer[[]Foreign] // replaced by Run only
 
-	pins map[string]*openPin // by resolved name; touched by Run only
+	// Touched by Run only.
+	open   map[string]*openPin // by key
+	falls  map[string]*fall    // by key: what goes back to its safe level by itself
+	lookAt time.Time           // when outputs are read back next
 }
 
+// openPin is a pin in use. The key of a pin is its name at the board.
 type openPin struct {
 	Pin
-	mode Mode
+	key       string
+	mode      Mode
+	commanded *Level // of an output, nil as long as it was never set
+	watch     *watch // of an input, nil as long as nobody watches
 }
 
 // request is one thing to do with the pins. Run sends exactly one answer.
@@ -63,56 +69,78 @@ type reply struct {
 	err   error
 }
 
-// NewOwner checks the configured names and returns an owner that serves once Run
-// is called.
+// NewOwner resolves the pin map and returns an owner that serves once Run is
+// called. The error names everything that is wrong with the map. Without a map
+// any pin of the board may be used: it becomes an output when it is first set,
+// is otherwise only looked at, and has no safe level.
 func NewOwner(board Board, pins []PinConfig) (*Owner, error) {
-	o := &Owner{board: board, configs: map[string]PinConfig{}, requests: make(chan *request),
-		done: make(chan struct{}), pins: map[string]*openPin{}}
-	var errs []error
-	for _, c := range pins {
-		name, err := board.Resolve(c.Name)
-		switch {
-		case err != nil:
-		case c.Mode != Output && c.Mode != Input:
-			err = fmt.Errorf("pin %q: it must be an output or an input", c.Name)
-		case c.Mode == Input && c.Safe != nil:
-			err = fmt.Errorf("pin %q: an input can't have a safe level", c.Name)
-		case o.configs[name].Name != "":
-			err = fmt.Errorf("pin %q is the same as %q: configure it once", c.Name, o.configs[name].Name)
-		}
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		o.configs[name] = c
+	m, err := resolveMap(board, pins)
+	if err != nil {
+		return nil, err
 	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("pins: %w", err)
-	}
+	o := &Owner{board: board, requests: make(chan *request), leaves: make(chan *watcher), edges: make(chan Edge, edgeBuffer),
+		started: make(chan struct{}), done: make(chan struct{}), ends: make(chan LeaseEnd, maxEnds),
+		open: map[string]*openPin{}, falls: map[string]*fall{}}
+	o.pins.Store(m)
+	o.foreign.Store(&[]Foreign{})
 	return o, nil
 }
 
-// Run drives the safe levels, serves requests until ctx ends, drives the safe
-// levels again and closes all pins. It is called once. Callers of Set must be
-// done before: a pulse that is cut off can't put its pin back.
+// Run opens the pins of the map, those with a safe level at that level, serves
+// requests until ctx ends, drives the safe levels and closes all pins. It is
+// called once. If a pin of the map can't be had it returns at once, with all
+// faults. A panic in it drives the safe levels before it goes on. Callers of Set
+// must be done before ctx ends: a pulse that is cut off can't put its pin back.
 func (o *Owner) Run(ctx context.Context) error {
-	defer close(o.done)
-	if err := o.driveSafe(CauseStart); err != nil {
+	defer o.finish()
+	defer func() {
+		if r := recover(); r != nil {
+			o.panicSafe()
+			panic(r)
+		}
+	}()
+	if err := o.openMapped(); err != nil {
 		return errors.Join(fmt.Errorf("pins at start: %w", err), o.closeAll())
 	}
+	close(o.started)
+	timer := time.NewTimer(o.next())
+	defer timer.Stop()
 	for {
 		select {
 		case r := <-o.requests:
 			r.reply <- r.serve()
+		case e := <-o.edges:
+			o.deliver(e)
+		case w := <-o.leaves:
+			o.leave(w)
+		case <-timer.C:
 		case <-ctx.Done():
 			var err error
-			if err = o.driveSafe(CauseStop); err != nil {
+			if err = o.stopSafe(); err != nil {
 				err = fmt.Errorf("pins at stop: %w", err)
 			}
 			return errors.Join(err, o.closeAll())
 		}
+		// A stream of requests must not keep what is due from being done.
+		o.due()
+		timer.Reset(o.next())
 	}
 }
+
+// finish lets everybody who waits for the owner go on.
+func (o *Owner) finish() {
+	close(o.done)
+	for _, p := range o.open { // only after a panic
+		if p.watch != nil {
+			p.watch.close()
+		}
+	}
+	close(o.ends)
+}
+
+// Started is closed when all pins of the map are open and at their safe levels.
+// It stays open if Run could not start.
+func (o *Owner) Started() <-chan struct{} { return o.started }
 
 // serve does what was asked unless it is too late for it.
 func (r *request) serve() reply {
@@ -123,66 +151,87 @@ func (r *request) serve() reply {
 	return reply{level, err}
 }
 
-// Names lists the pins of the board.
-func (o *Owner) Names() []string { return o.board.Names() }
+// Mapped reports whether there is a pin map, so that only its pins may be used.
+func (o *Owner) Mapped() bool { return o.pins.Load().mapped() }
+
+// Config returns the configuration of a pin of the map.
+func (o *Owner) Config(name string) (PinConfig, bool) {
+	c, ok := o.pins.Load().byName[name]
+	return c, ok
+}
+
+// Names lists the pins that may be used: those of the map, or of the board.
+func (o *Owner) Names() []string {
+	if m := o.pins.Load(); m.mapped() {
+		return append([]string(nil), m.names...)
+	}
+	return o.board.Names()
+}
 
 // Resolve returns the one name of a pin if it may be used in this mode. It does
 // not touch the pin and needs no Run.
 func (o *Owner) Resolve(name string, mode Mode) (string, error) {
-	resolved, err := o.board.Resolve(name)
-	if err != nil {
-		return "", err
-	}
-	if c, ok := o.configs[resolved]; ok && mode == Output && c.Mode == Input {
-		return "", fmt.Errorf("%s: %w: it is configured as an input", name, ErrUnsupported)
-	}
-	return resolved, nil
+	shown, _, err := o.pins.Load().resolve(o.board, name, mode)
+	return shown, err
 }
 
 // Set drives a pin and remembers its level. cause is written to the trace. The
 // error wraps ErrNotDone if it is certain that nothing happened, and ErrUnknown
-// if the pin did not answer in time.
+// if the pin did not answer in time. A running lease of the pin is replaced; a
+// pin with max_on gets its limit anew.
 func (o *Owner) Set(ctx context.Context, name string, level Level, cause string) error {
-	name, err := o.Resolve(name, Output)
-	if err != nil {
-		return err
-	}
-	_, err = o.ask(ctx, "set "+name, func() (Level, error) {
-		p, err := o.pin(name, Output)
+	_, err := o.ask(ctx, "set "+name, func() (Level, error) {
+		_, key, err := o.pins.Load().resolve(o.board, name, Output)
 		if err != nil {
 			return Low, err
 		}
-		return level, p.Set(level, cause)
+		return level, o.set(key, level, cause, o.limit(key, level), false)
 	})
 	return err
 }
 
 // Get returns the commanded level of an output, or the level of an input.
 func (o *Owner) Get(ctx context.Context, name string) (Level, error) {
-	name, err := o.Resolve(name, Input)
-	if err != nil {
-		return Low, err
-	}
 	return o.ask(ctx, "get "+name, func() (Level, error) {
-		if p := o.pins[name]; p != nil {
-			return p.Get()
-		}
-		mode := Input
-		if c, ok := o.configs[name]; ok {
-			mode = c.Mode
-		}
-		p, err := o.pin(name, mode)
+		m := o.pins.Load()
+		_, key, err := m.resolve(o.board, name, Look)
 		if err != nil {
 			return Low, err
 		}
-		return p.Get()
+		mode := Look
+		if c, ok := m.byKey[key]; ok {
+			mode = c.Mode
+		}
+		p, err := o.pin(key, mode)
+		if err != nil {
+			return Low, err
+		}
+		level, err := p.Get()
+		return level, errors.Join(err, o.dropIfGone(p, err))
 	})
 }
 
 // Safe drives every pin that has a safe level to it. It tries all of them and
 // returns all errors.
 func (o *Owner) Safe(ctx context.Context, cause string) error {
-	_, err := o.ask(ctx, "drive the safe levels", func() (Level, error) { return Low, o.driveSafe(cause) })
+	_, err := o.ask(ctx, "drive the safe levels", func() (Level, error) {
+		return Low, o.fallBack(o.withSafe(), cause, EndReplaced)
+	})
+	return err
+}
+
+// Loss drives the pins that have on_loss: safe. What does not work is tried again
+// until it does.
+func (o *Owner) Loss(ctx context.Context) error {
+	_, err := o.ask(ctx, "drive the safe levels after the loss of the gateway", func() (Level, error) {
+		var keys []string
+		for _, key := range o.withSafe() {
+			if o.pins.Load().byKey[key].OnLoss == FallSafe {
+				keys = append(keys, key)
+			}
+		}
+		return Low, o.fallBack(keys, CauseLoss, EndLoss)
+	})
 	return err
 }
 
@@ -216,50 +265,4 @@ func (o *Owner) ask(ctx context.Context, what string, do func() (Level, error)) 
 	case <-working.C:
 		return Low, fmt.Errorf("%s: %w: no answer for %v: look at the pin, then restart the agent", what, ErrUnknown, answer)
 	}
-}
-
-// pin returns the open pin and opens it, or opens it again in another mode, if
-// need be.
-func (o *Owner) pin(name string, mode Mode) (Pin, error) {
-	p := o.pins[name]
-	if p != nil && p.mode == mode {
-		return p, nil
-	}
-	if p != nil {
-		delete(o.pins, name)
-		if err := p.Close(); err != nil {
-			return nil, err
-		}
-	}
-	opened, err := o.board.Open(name, mode)
-	if err != nil {
-		return nil, err
-	}
-	o.pins[name] = &openPin{opened, mode}
-	return opened, nil
-}
-
-func (o *Owner) driveSafe(cause string) error {
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(o.configs)) {
-		c := o.configs[name]
-		if c.Safe == nil {
-			continue
-		}
-		p, err := o.pin(name, Output)
-		if err == nil {
-			err = p.Set(*c.Safe, cause)
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
-func (o *Owner) closeAll() error {
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(o.pins)) {
-		errs = append(errs, o.pins[name].Close())
-	}
-	clear(o.pins)
-	return errors.Join(errs...)
 }

@@ -61,7 +61,7 @@ func TestOwnerSetsAndRemembers(t *testing.T) {
 		t.Errorf("set after the end: %v, want ErrNotDone", err)
 	}
 	for range 2 { // I7: the pins were given back
-		p, err := b.Open("GPIO17", gpio.Output)
+		p, err := b.Open("GPIO17", gpio.Request{Mode: gpio.Output})
 		must(t, err)
 		must(t, p.Close())
 	}
@@ -102,7 +102,7 @@ func TestConfigurationFaultsAreReportedTogether(t *testing.T) {
 		{Name: "GPIO1", Mode: gpio.Output}, {Name: "GPIO1", Mode: gpio.Input},
 		{Name: "GPIO99", Mode: gpio.Output}, {Name: "GPIO2"}, {Name: "GPIO3", Mode: gpio.Input, Safe: &low},
 	})
-	for _, want := range []string{`"GPIO1" is the same as "GPIO1"`, `no such pin "GPIO99"`, `"GPIO2": it must be`, `"GPIO3": an input can't`} {
+	for _, want := range []string{`"GPIO1" is listed twice`, `no such pin "GPIO99"`, `"GPIO2": it must be`, `"GPIO3": an input can't`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q in it", err, want)
 		}
@@ -111,7 +111,7 @@ func TestConfigurationFaultsAreReportedTogether(t *testing.T) {
 
 func TestConfiguredInputIsNotDriven(t *testing.T) {
 	b := newSim(t, gpio.SimOptions{})
-	o, _ := run(t, b, gpio.PinConfig{Name: "GPIO4", Mode: gpio.Input})
+	o, _ := run(t, b, gpio.PinConfig{Name: "GPIO4", Mode: gpio.Input}, gpio.PinConfig{Name: "GPIO5", Mode: gpio.Output})
 	if _, err := o.Resolve("GPIO4", gpio.Output); !errors.Is(err, gpio.ErrUnsupported) {
 		t.Errorf("resolve: %v", err)
 	}

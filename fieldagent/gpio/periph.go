@@ -1,6 +1,7 @@
 package gpio
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -15,16 +16,19 @@ import (
 	"periph.io/x/host/v3/gpioioctl"
 )
 
-// Periph is the board that periph.io finds. What it must be handled with:
+// Periph is the board that periph.io finds. It is for the memory-mapped pins of a
+// Raspberry Pi 0 to 4; everywhere else Chardev does the same better. What it must
+// be handled with:
 //
-//   - Character device lines: reading an output, or only asking for its function,
-//     turns it into an input with a pull-up. So an output is never read.
-//   - The same lines show a short low level when they first become an output that
-//     is to be high. Memory-mapped and sysfs pins do not. Open warns.
-//   - A read of a character device line never reports an error; it reads low.
-//   - Taking a pin as an input changes its direction. A pin that an earlier
-//     process left as an output would let go of its load, so Open looks first
-//     where that can be done safely, and then only looks at the level.
+//   - Its own objects for character device lines turn an output into an input with
+//     a pull-up when they are read, or only asked for their function. So a line is
+//     requested as a set of one line of ours, which does not do that; lines without
+//     a name can't be, and are never read while they are outputs.
+//   - Character device lines are low for a moment when they become outputs that are
+//     to be high. With an initial level that is refused, otherwise Set warns.
+//   - Taking a pin as an input changes its direction. One that nobody has
+//     configured is only looked at, where that can be done.
+//   - There is no debouncing, and edges can't be told apart: both are refused.
 type Periph struct {
 	log *slog.Logger
 
@@ -52,7 +56,8 @@ func OpenPeriph(log *slog.Logger) (*Periph, error) {
 	}
 	p := newPeriph(log)
 	if len(p.Names()) == 0 {
-		return nil, explainNoPins("/dev")
+		return nil, fmt.Errorf("%w: the gpio devices can be opened but show no lines that the drivers know (a kernel before 5.10 is too old); use %q for simulated pins",
+			ErrUnsupported, BoardSim)
 	}
 	return p, nil
 }
@@ -143,7 +148,7 @@ func findLine(name, label string, number int) (gpio.PinIO, string, error) {
 }
 
 // Open implements Board.
-func (b *Periph) Open(name string, mode Mode) (Pin, error) {
+func (b *Periph) Open(name string, r Request) (Pin, error) {
 	p, resolved, err := find(name)
 	if err != nil {
 		return nil, err
@@ -151,14 +156,28 @@ func (b *Periph) Open(name string, mode Mode) (Pin, error) {
 	if p == nil {
 		return nil, noSuchPin(name, b.Names())
 	}
-	pin := &periphPin{b: b, p: p, name: resolved, mode: mode}
-	if mode == Output {
-		if _, ok := p.(*gpioioctl.GPIOLine); ok {
-			b.log.Warn("output is low for a moment when it is first set high", "pin", resolved, "driver", fmt.Sprintf("%T", p))
+	if r.Debounce > 0 {
+		return nil, fmt.Errorf("open %s: %w: this back end can't debounce: write gpio: %s", name, ErrUnsupported, BoardChardev)
+	}
+	if line, ok := p.(*gpioioctl.GPIOLine); ok {
+		if chip := chipOf(line); chip != nil {
+			return b.openLine(chip, line, r)
+		}
+	}
+	pin := &periphPin{b: b, p: p, name: resolved, r: r}
+	if r.Mode != Output {
+		if err := pin.takeInput(); err != nil {
+			return nil, errors.Join(err, pin.Close())
 		}
 		return pin, nil
 	}
-	return pin, pin.takeInput()
+	if err := pin.takeOutput(); err != nil {
+		return nil, errors.Join(err, pin.Close())
+	}
+	if fast, ok := p.(fastReader); ok {
+		return fastPin{pin, fast}, nil
+	}
+	return pin, nil
 }
 
 // periphPin is an open pin of periph.io.
@@ -166,22 +185,57 @@ type periphPin struct {
 	b    *Periph
 	p    gpio.PinIO
 	name string
-	mode Mode
+	r    Request
 
 	look      func() gpio.Level // reads an input
-	set       bool
-	commanded Level
+	commanded *Level
 }
 
 // fastReader is what memory-mapped pins have: it reads a register and changes
 // nothing.
 type fastReader interface{ FastRead() gpio.Level }
 
-// takeInput prepares a pin for reading, without disturbing an output that an
-// earlier process has left behind.
+// fastPin is an open pin that can be read at any time.
+type fastPin struct {
+	*periphPin
+	fast fastReader
+}
+
+// Actual implements ActualPin.
+func (p fastPin) Actual() (Level, error) { return p.logical(p.fast.FastRead()), nil }
+
+// logical translates between the line and what is said of it, either way.
+func (p *periphPin) logical(l gpio.Level) Level { return Level(l) != Level(p.r.ActiveLow) }
+
+// takeOutput gives an output its initial level. Memory-mapped pins get it before
+// their direction, so that nothing clicks.
+func (p *periphPin) takeOutput() error {
+	if p.r.Bias != AsIs {
+		return fmt.Errorf("open %s: %w: this back end can't give an output a pull resistor: write gpio: %s", p.name, ErrUnsupported, BoardChardev)
+	}
+	if p.r.Initial == nil {
+		return nil
+	}
+	if err := mayGlitch(p.p, p.r); err != nil {
+		return fmt.Errorf("open %s: %w", p.name, err)
+	}
+	return p.Set(*p.r.Initial, p.r.Cause)
+}
+
+// mayGlitch refuses an initial level that a character device line would only
+// have after a moment of the other one.
+func mayGlitch(p gpio.PinIO, r Request) error {
+	if _, ok := p.(*gpioioctl.GPIOLine); ok && r.Initial != nil && *r.Initial != Level(r.ActiveLow) {
+		return fmt.Errorf("%w: the line would be low for a moment before it is high: write gpio: %s", ErrUnsupported, BoardChardev)
+	}
+	return nil
+}
+
+// takeInput prepares a pin for reading. One that is only looked at keeps its
+// direction if it is an output that an earlier process has left behind.
 func (p *periphPin) takeInput() error {
 	p.look = p.p.Read
-	if !p.b.wasDriven(p.name) && isOutput(p.p) {
+	if p.r.Mode == Look && !p.b.wasDriven(p.name) && isOutput(p.p) {
 		fast, ok := p.p.(fastReader)
 		if !ok {
 			return fmt.Errorf("read %s: %w: it is an output of another program: set it first, or free it", p.name, ErrBusy)
@@ -189,34 +243,37 @@ func (p *periphPin) takeInput() error {
 		p.look = fast.FastRead
 		return nil
 	}
-	if err := p.p.In(gpio.PullNoChange, gpio.NoEdge); err != nil {
+	if err := p.p.In(pulls[p.r.Bias], gpio.NoEdge); err != nil {
 		return classify("read "+p.name, p.p, err)
 	}
 	return nil
 }
 
+// pulls are the library's words, by Bias.
+var pulls = [...]gpio.Pull{AsIs: gpio.PullNoChange, NoPull: gpio.Float, PullUp: gpio.PullUp, PullDown: gpio.PullDown}
+
 // Set implements Pin.
 func (p *periphPin) Set(level Level, _ string) error {
-	if p.mode != Output {
-		return fmt.Errorf("set %s: %w: it is open as %s", p.name, ErrUnsupported, p.mode)
+	if p.r.Mode != Output {
+		return fmt.Errorf("set %s: %w: it is open as %s", p.name, ErrUnsupported, p.r.Mode)
 	}
 	p.b.markDriven(p.name) // before the attempt: it may fail halfway
-	if err := p.p.Out(gpio.Level(level)); err != nil {
+	if err := p.p.Out(gpio.Level(p.logical(gpio.Level(level)))); err != nil {
 		return classify("set "+p.name, p.p, err)
 	}
-	p.set, p.commanded = true, level
+	p.commanded = &level
 	return nil
 }
 
 // Get implements Pin.
 func (p *periphPin) Get() (Level, error) {
-	if p.mode == Input {
-		return Level(p.look()), nil
+	if p.r.Mode != Output {
+		return p.logical(p.look()), nil
 	}
-	if !p.set {
+	if p.commanded == nil {
 		return Low, fmt.Errorf("get %s: %w", p.name, ErrNoLevel)
 	}
-	return p.commanded, nil
+	return *p.commanded, nil
 }
 
 // Close implements Pin. Only character device lines can be given back.

@@ -10,9 +10,12 @@ import (
 // SimOptions are the settings of the simulated board. The zero value is a board
 // with GPIO0 to GPIO27 and no files.
 type SimOptions struct {
-	Names  []string // pins, by default GPIO0 to GPIO27 as on a 40-pin header
+	Names  []string // lines, by default GPIO0 to GPIO27 as on a 40-pin header
 	Trace  string   // file that gets a line for every Set, empty for none
 	Levels string   // file that holds the levels of now, empty for none
+	// Any makes every name but a bare number a line, so that the pin map of a real
+	// board can be tried out.
+	Any bool
 }
 
 const (
@@ -23,24 +26,32 @@ const (
 )
 
 // Sim is a simulated board. Beside Board it has what tests need: it records what
-// was done to it, moves inputs, and fails on demand. It is safe for use by
-// several goroutines.
+// was done to it, moves lines from outside, and fails on demand. It is safe for
+// use by several goroutines.
+//
+// Level, Drive and the levels file speak of the lines themselves; actuations and
+// the trace file of what was commanded, which with an active-low pin is the
+// reverse.
 type Sim struct {
-	names []string
-	opts  SimOptions
+	opts    SimOptions
+	started time.Time
 
 	mu     sync.Mutex // guards the fields below; a Sim has no I/O but its own files
-	levels map[string]Level
-	open   map[string]bool
+	names  []string
+	levels map[string]Level // of the lines
+	flips  map[string]int
+	open   map[string]*simPin
 	done   []Actuation
 	fault  func(pin string, level Level) error
+	held   map[string]string // lines that another program has, and its name
 }
 
 var _ Board = (*Sim)(nil)
 
-// NewSim returns a simulated board. All pins are low, or as the levels file says.
+// NewSim returns a simulated board. All lines are low, or as the levels file says.
 func NewSim(o SimOptions) (*Sim, error) {
-	s := &Sim{names: slices.Clone(o.Names), opts: o, levels: map[string]Level{}, open: map[string]bool{}}
+	s := &Sim{opts: o, started: time.Now(), names: slices.Clone(o.Names), levels: map[string]Level{}, flips: map[string]int{},
+		open: map[string]*simPin{}, held: map[string]string{}}
 	if s.names == nil {
 		for i := range simPins {
 			s.names = append(s.names, fmt.Sprintf("GPIO%d", i))
@@ -56,46 +67,109 @@ func NewSim(o SimOptions) (*Sim, error) {
 		}
 		s.levels[n] = kept[n]
 	}
+	if o.Any {
+		for n, level := range kept {
+			s.levels[n] = level
+		}
+	}
 	return s, nil
 }
 
 // Names implements Board.
-func (s *Sim) Names() []string { return slices.Clone(s.names) }
+func (s *Sim) Names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.names)
+}
 
-// Resolve implements Board. Simulated pins have one name each.
+// Resolve implements Board. Simulated lines have one name each.
 func (s *Sim) Resolve(name string) (string, error) {
-	if !slices.Contains(s.names, name) {
-		return "", noSuchPin(name, s.names)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opts.Any && name != "" && !bareNumber(name) || slices.Contains(s.names, name) {
+		return name, nil
 	}
-	return name, nil
+	return "", noSuchPin(name, s.names)
 }
 
 // Open implements Board.
-func (s *Sim) Open(name string, mode Mode) (Pin, error) {
+func (s *Sim) Open(name string, r Request) (Pin, error) {
 	if _, err := s.Resolve(name); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open[name] {
-		return nil, fmt.Errorf("open %s: %w by this process", name, ErrBusy)
+	p := &simPin{s: s, name: name, r: r}
+	if err := s.take(p); err != nil {
+		return nil, err
 	}
-	s.open[name] = true
-	return &simPin{s: s, name: name, mode: mode}, nil
+	if r.Mode == Output && r.Initial != nil {
+		if err := p.Set(*r.Initial, r.Cause); err != nil {
+			_ = p.Close() // it has no error
+			return nil, err
+		}
+	}
+	return p, nil
 }
 
-// Level returns the level of a pin, whoever set it.
+func (s *Sim) take(p *simPin) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if who, ok := s.held[p.name]; ok {
+		return fmt.Errorf("open %s: %w by %q", p.name, ErrBusy, who)
+	}
+	if s.open[p.name] != nil {
+		return fmt.Errorf("open %s: %w by this process", p.name, ErrBusy)
+	}
+	s.open[p.name] = p
+	return nil
+}
+
+// Hold gives a line to another program, which keeps it from being opened. An
+// empty name frees it.
+func (s *Sim) Hold(pin, by string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if by == "" {
+		delete(s.held, pin)
+		return
+	}
+	s.held[pin] = by
+}
+
+// Level returns the level of a line, whoever set it.
 func (s *Sim) Level(pin string) Level {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.levels[pin]
 }
 
-// Drive sets a pin from outside, as a button or a hand would. It is no actuation.
+// Flips returns how often a line has changed its level, whoever did it.
+func (s *Sim) Flips(pin string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.flips[pin]
+}
+
+// Drive sets a line from outside, as a button or another program would. It is no
+// actuation. An input that is watched reports the edge; an output differs from
+// then on from what was commanded.
 func (s *Sim) Drive(pin string, level Level) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.move(pin, level) {
+		if p := s.open[pin]; p != nil && p.edges != nil {
+			p.edges.add(p.logical(level))
+		}
+	}
+}
+
+// move reports whether the line has changed. mu is held.
+func (s *Sim) move(pin string, level Level) bool {
+	if s.levels[pin] == level {
+		return false
+	}
 	s.levels[pin] = level
+	s.flips[pin]++
+	return true
 }
 
 // Actuations returns every Set so far, the oldest first, at most the last 65536.
@@ -113,35 +187,8 @@ func (s *Sim) Fail(f func(pin string, level Level) error) {
 	s.fault = f
 }
 
-type simPin struct {
-	s         *Sim
-	name      string
-	mode      Mode
-	set       bool
-	commanded Level
-}
-
-// Set implements Pin: first the trace, then the level and the levels file.
-func (p *simPin) Set(level Level, cause string) error {
-	if p.mode != Output {
-		return fmt.Errorf("set %s: %w: it is open as %s", p.name, ErrUnsupported, p.mode)
-	}
-	p.s.mu.Lock()
-	fault := p.s.fault
-	p.s.mu.Unlock()
-	if fault != nil {
-		if err := fault(p.name, level); err != nil {
-			return fmt.Errorf("set %s: %w", p.name, err)
-		}
-	}
-	if err := p.s.actuate(Actuation{At: time.Now().UnixNano(), Pin: p.name, Level: level, Cause: cause}); err != nil {
-		return fmt.Errorf("set %s: %w", p.name, err)
-	}
-	p.set, p.commanded = true, level
-	return nil
-}
-
-func (s *Sim) actuate(a Actuation) error {
+// actuate carries a Set out: first the trace, then the line and the levels file.
+func (s *Sim) actuate(a Actuation, line Level) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := appendTrace(s.opts.Trace, a); err != nil {
@@ -151,28 +198,9 @@ func (s *Sim) actuate(a Actuation) error {
 		s.done = slices.Delete(s.done, 0, maxRecorded/2)
 	}
 	s.done = append(s.done, a)
-	s.levels[a.Pin] = a.Level
+	s.move(a.Pin, line)
 	if err := writeLevels(s.opts.Levels, s.levels); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
-	return nil
-}
-
-// Get implements Pin.
-func (p *simPin) Get() (Level, error) {
-	if p.mode == Input {
-		return p.s.Level(p.name), nil
-	}
-	if !p.set {
-		return Low, fmt.Errorf("get %s: %w", p.name, ErrNoLevel)
-	}
-	return p.commanded, nil
-}
-
-// Close implements Pin.
-func (p *simPin) Close() error {
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
-	delete(p.s.open, p.name)
 	return nil
 }

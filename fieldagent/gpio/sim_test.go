@@ -13,12 +13,12 @@ import (
 
 func TestBackEndIsNamedAndNeverGuessed(t *testing.T) {
 	for _, kind := range []string{"", "SIM", "auto", "sysfs"} {
-		_, err := gpio.OpenBoard(kind, gpio.BoardOptions{Log: slog.New(slog.DiscardHandler)})
+		_, err := gpio.OpenBoard(t.Context(), kind, gpio.BoardOptions{Log: slog.New(slog.DiscardHandler)})
 		if err == nil || !strings.Contains(err.Error(), `say "sim"`) {
 			t.Errorf("%q: %v", kind, err)
 		}
 	}
-	b, err := gpio.OpenBoard("sim", gpio.BoardOptions{Log: slog.New(slog.DiscardHandler)})
+	b, err := gpio.OpenBoard(t.Context(), "sim", gpio.BoardOptions{Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	if n := b.Names(); len(n) != 28 || n[0] != "GPIO0" || n[27] != "GPIO27" {
 		t.Errorf("simulated pins: %v", n)
@@ -47,7 +47,7 @@ func TestSetIsInTheTraceWhenItReturns(t *testing.T) {
 	dir := t.TempDir()
 	o := gpio.SimOptions{Trace: filepath.Join(dir, "trace"), Levels: filepath.Join(dir, "levels")}
 	b := newSim(t, o)
-	p, err := b.Open("GPIO17", gpio.Output)
+	p, err := b.Open("GPIO17", gpio.Request{Mode: gpio.Output})
 	must(t, err)
 	for i, level := range []gpio.Level{gpio.High, gpio.High, gpio.Low, gpio.High} {
 		must(t, p.Set(level, "token"))
@@ -79,7 +79,7 @@ func TestSetIsInTheTraceWhenItReturns(t *testing.T) {
 
 func TestTraceThatCannotBeWrittenKeepsThePinStill(t *testing.T) {
 	b := newSim(t, gpio.SimOptions{Trace: filepath.Join(t.TempDir(), "missing", "trace")})
-	p, err := b.Open("GPIO17", gpio.Output)
+	p, err := b.Open("GPIO17", gpio.Request{Mode: gpio.Output})
 	must(t, err)
 	if err := p.Set(gpio.High, "x"); !errors.Is(err, gpio.ErrIO) {
 		t.Errorf("set: %v, want ErrIO", err)
@@ -119,9 +119,9 @@ func TestSpoiledLevelsFileIsReported(t *testing.T) {
 
 func TestSimulatedPinKeepsToItsMode(t *testing.T) {
 	b := newSim(t, gpio.SimOptions{})
-	in, err := b.Open("GPIO5", gpio.Input)
+	in, err := b.Open("GPIO5", gpio.Request{Mode: gpio.Input})
 	must(t, err)
-	if _, err := b.Open("GPIO5", gpio.Output); !errors.Is(err, gpio.ErrBusy) {
+	if _, err := b.Open("GPIO5", gpio.Request{Mode: gpio.Output}); !errors.Is(err, gpio.ErrBusy) {
 		t.Errorf("second open: %v, want ErrBusy", err)
 	}
 	if err := in.Set(gpio.High, ""); !errors.Is(err, gpio.ErrUnsupported) {
@@ -131,7 +131,7 @@ func TestSimulatedPinKeepsToItsMode(t *testing.T) {
 	if level, err := in.Get(); level != gpio.High || err != nil {
 		t.Errorf("input reads %v, %v", level, err)
 	}
-	out, err := b.Open("GPIO6", gpio.Output)
+	out, err := b.Open("GPIO6", gpio.Request{Mode: gpio.Output})
 	must(t, err)
 	if _, err := out.Get(); !errors.Is(err, gpio.ErrNoLevel) {
 		t.Errorf("get before the first set: %v, want ErrNoLevel", err)

@@ -92,7 +92,7 @@ func TestWriteAndRead(t *testing.T) {
 }
 
 func TestE13_I13_WhatCannotBeDoneIsRefusedBeforeAnythingMoves(t *testing.T) {
-	b := newBench(t, gpio.PinConfig{Name: "GPIO4", Mode: gpio.Input})
+	b := newBench(t, gpio.PinConfig{Name: "GPIO4", Mode: gpio.Input}, gpio.PinConfig{Name: "GPIO17", Mode: gpio.Output})
 	for _, c := range []struct {
 		intent string
 		args   args
@@ -103,7 +103,7 @@ func TestE13_I13_WhatCannotBeDoneIsRefusedBeforeAnythingMoves(t *testing.T) {
 		{"gpio.write", args{"pin": "GPIO17"}, wire.CodeBadArgs, "args.level"},
 		{"gpio.write", args{"pin": "GPIO17", "level": 2}, wire.CodeBadArgs, "args.level"},
 		{"gpio.write", args{"pin": "GPIO17", "level": 1, "x": 1}, wire.CodeBadArgs, "args.x"},
-		{"gpio.write", args{"pin": "GPIO99", "level": 1}, wire.CodeNoSuchPin, "there are GPIO0"},
+		{"gpio.write", args{"pin": "GPIO99", "level": 1}, wire.CodeNoSuchPin, "there are GPIO4, GPIO17"},
 		{"gpio.write", args{"pin": 17, "level": 1}, wire.CodeBadArgs, "never numbered"},
 		{"gpio.write", args{"pin": "17", "level": 1}, wire.CodeNoSuchPin, "a bare number"},
 		{"gpio.write", args{"pin": "GPIO4", "level": 1}, wire.CodeUnsupported, "configured as an input"},

@@ -43,8 +43,10 @@ var rooms = []struct {
 	{"fieldagent/gpio", nil, []string{"periph.io/x/", "golang.org/x/sys/"}},
 	{"fieldagent/intent", []string{"wire", "fieldagent/gpio"}, []string{"golang.org/x/sys/"}},
 	{"fieldagent/link", []string{"wire"}, []string{"github.com/eclipse/paho.mqtt.golang", "golang.org/x/sys/"}},
-	{"fieldagent/cmd/apollo-agent", []string{"fieldagent"}, nil},
-	{"fieldagent", []string{"wire", "fieldagent/executor", "fieldagent/journal", "fieldagent/gpio", "fieldagent/intent", "fieldagent/link"}, []string{"go.yaml.in/yaml/v3", "golang.org/x/sys/"}},
+	{"fieldagent/guard", nil, []string{"golang.org/x/sys/"}},
+	{"fieldagent/bench", []string{"fieldagent", "fieldagent/gpio", "fieldagent/journal"}, nil},
+	{"fieldagent/cmd/apollo-agent", []string{"fieldagent", "fieldagent/bench"}, nil},
+	{"fieldagent", []string{"wire", "fieldagent/executor", "fieldagent/journal", "fieldagent/gpio", "fieldagent/guard", "fieldagent/intent", "fieldagent/link"}, []string{"go.yaml.in/yaml/v3", "golang.org/x/sys/"}},
 	{"firmware-sim", []string{"wire", "storage", "broker", "gateway", "gateway/engine", "gateway/ledger", "gateway/scada", "gateway/api", "fieldagent", "fieldagent/executor", "fieldagent/journal", "fieldagent/gpio", "fieldagent/intent", "fieldagent/link"},
 		[]string{"github.com/cockroachdb/pebble/v2", "github.com/eclipse/paho.mqtt.golang", "github.com/mochi-mqtt/server/v2", "golang.org/x/sys/"}},
 }

@@ -8,8 +8,11 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"strings"
+	"sync"
+	"syscall"
 
 	"github.com/apollo-11/apollo11/fieldagent"
 )
@@ -24,12 +27,16 @@ const (
 const usage = `apollo-agent executes instructions of the gateway on this board.
 
 Usage:
-  apollo-agent --gateway URL --node NAME --gpio sim|periph --data DIR [flags]
+  apollo-agent --gateway URL --node NAME --gpio sim|periph|chardev --data DIR [flags]
+  apollo-agent gpio list|get|set|watch    look at lines and move them, at the bench
+  apollo-agent safe --config FILE         drive the safe levels of the pin map
 
 What is needed:
   --gateway URL         MQTT address of the gateway, tcp://host:port or ws://host:port/path
   --node NAME           name of this node, unique on its site
-  --gpio sim|periph     pins: simulated, or those of this board
+  --gpio sim|periph|chardev
+                        pins: simulated; memory-mapped ones of a Raspberry Pi 0 to 4;
+                        the kernel's gpio devices (Linux 5.10 or later)
   --data DIR            directory of the journal; one agent at a time uses it
 
 More:
@@ -46,8 +53,12 @@ More:
   --reboot-command "PROGRAM ARG..."
                         boots the board when the gateway asks for it (intent
                         reboot); without it the agent refuses that
+  --hardware-watchdog DEVICE
+                        resets the board when the agent is silent for 15 s, for
+                        example /dev/watchdog
   --config FILE         YAML file with the same names (gpio_trace, not gpio-trace;
-                        labels: {role: worker}); flags win over it
+                        labels: {role: worker}); flags win over it; it may also
+                        hold a pin map, which SIGHUP reads again
   --log-level LEVEL     debug, info, warn, error (default info)
   --log-format FORMAT   text, json (default text)
   --version             print the version
@@ -65,6 +76,9 @@ journal where it stood.
 
 // Run is the program: it returns the exit code.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if code, ok := runTool(ctx, args, stdout, stderr); ok {
+		return code
+	}
 	cfg, show, err := parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -86,13 +100,47 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	log := newLog(cfg, stderr)
 	agent, err := fieldagent.New(cfg, programVersion(), log)
 	if err == nil {
-		err = agent.Run(ctx)
+		err = runReloading(ctx, agent, args, log)
 	}
 	if err != nil {
 		log.Error("agent failed", "node", cfg.Node, "err", err)
 		return exitError
 	}
 	return exitOK
+}
+
+// runReloading runs the agent and reads the configuration again at SIGHUP.
+func runReloading(ctx context.Context, agent *fieldagent.Agent, args []string, log *slog.Logger) error {
+	ctx, stop := context.WithCancel(ctx)
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	var reloading sync.WaitGroup
+	defer reloading.Wait()
+	defer stop()
+	defer signal.Stop(hangup)
+	reloading.Go(func() {
+		for {
+			select {
+			case <-hangup:
+				reload(ctx, agent, args, log)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return agent.Run(ctx)
+}
+
+func reload(ctx context.Context, agent *fieldagent.Agent, args []string, log *slog.Logger) {
+	cfg, _, err := parse(args)
+	if err == nil {
+		err = agent.Reload(ctx, cfg)
+	}
+	if err != nil {
+		log.Error("configuration not reloaded; the old one is in force", "err", err)
+		return
+	}
+	log.Info("pin map reloaded", "pins", len(cfg.Pins))
 }
 
 // labels is the value of the repeatable flag --label.
@@ -123,7 +171,7 @@ func parse(args []string) (cfg fieldagent.Config, show bool, err error) {
 	}
 	cfg = fieldagent.DefaultConfig()
 	if file != "" && !show {
-		if err := readFile(&cfg, file); err != nil {
+		if err := cfg.ReadFile(file); err != nil {
 			return cfg, show, err
 		}
 	}
@@ -155,6 +203,7 @@ func flags(cfg *fieldagent.Config, l labels, file *string, show *bool) *flag.Fla
 	text(&cfg.NarrowbandUsername, "narrowband-username")
 	text(&cfg.NarrowbandPasswordFile, "narrowband-password-file")
 	text(&cfg.RebootCommand, "reboot-command")
+	text(&cfg.HardwareWatchdog, "hardware-watchdog")
 	text(&cfg.LogLevel, "log-level")
 	text(&cfg.LogFormat, "log-format")
 	text(file, "config")
@@ -162,17 +211,6 @@ func flags(cfg *fieldagent.Config, l labels, file *string, show *bool) *flag.Fla
 	f.Var(l, "label", "")
 	f.BoolVar(show, "version", false, "")
 	return f
-}
-
-func readFile(cfg *fieldagent.Config, file string) error {
-	f, err := os.Open(file)
-	if err != nil {
-		return fmt.Errorf("config: %w", err)
-	}
-	if err := errors.Join(cfg.ReadConfig(f), f.Close()); err != nil {
-		return fmt.Errorf("config %s: %w", file, err)
-	}
-	return nil
 }
 
 func newLog(cfg fieldagent.Config, w io.Writer) *slog.Logger {

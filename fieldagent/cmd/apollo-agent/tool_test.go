@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apollo-11/apollo11/fieldagent/gpio"
+)
+
+// benchFile writes a configuration with simulated pins and returns its path and
+// those of its data directory and trace.
+func benchFile(t *testing.T, pins string) (file, data, trace string) {
+	t.Helper()
+	dir := t.TempDir()
+	file, data, trace = filepath.Join(dir, "agent.yaml"), filepath.Join(dir, "data"), filepath.Join(dir, "trace")
+	text := fmt.Sprintf("gateway: tcp://127.0.0.1:1\nnode: n1\ngpio: sim\ndata: %s\ngpio_trace: %s\n%s", data, trace, pins)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file, data, trace
+}
+
+const benchPins = `pins:
+  - {name: valve, line: GPIO17, direction: out, active_low: true, safe: 0, max_on: 10m}
+  - {name: lamp, line: GPIO18, direction: out}
+  - {name: pump, line: GPIO19, direction: out, safe: 1}
+  - {name: float, line: GPIO22, direction: in}
+`
+
+func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var out, errs bytes.Buffer
+	code = Run(ctx, args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func trace(t *testing.T, file string) string {
+	t.Helper()
+	acts, err := gpio.ReadTrace(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, a := range acts {
+		fmt.Fprintf(&b, "%s %s %s\n", a.Pin, a.Level, a.Cause)
+	}
+	return b.String()
+}
+
+func TestBenchCommands(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args string
+		code int
+		out  string // part of standard output
+		err  string // part of standard error
+	}{
+		{"list names the pin map", "gpio list", exitOK, "GPIO17  -     valve", ""},
+		{"list for machines", "gpio list -o json", exitOK, `"line":"GPIO17","mapped":"valve"`, ""},
+		{"get an input", "gpio get float", exitOK, "float is 0 (off)", ""},
+		{"get for machines", "gpio get -o json float", exitOK, `"pin":"float","level":0`, ""},
+		{"get by the line's name", "gpio get GPIO5", exitOK, "GPIO5 is 0", ""},
+		{"set and fall back", "gpio set valve on --for 10ms", exitOK, "valve is safe again: 0 (off)", ""},
+		{"set without a safe level", "gpio set --for 10ms lamp 1", exitOK, "lamp is let go as it is", ""},
+		{"watch begins with the level", "gpio watch float --for 10ms", exitOK, "float is 0 (off)", ""},
+		{"safe", "safe", exitOK, "2 of 4 mapped, 0 failed", ""},
+		{"help", "gpio --help", exitOK, "apollo-agent gpio watch PIN", ""},
+		{"help of safe", "safe --help", exitOK, "--config FILE", ""},
+		{"no such pin", "gpio get tank", exitError, "", "the pin map has valve, lamp, pump, float"},
+		{"a bare number", "gpio get 17", exitError, "", "a bare number"},
+		{"set an input", "gpio set float 1", exitError, "", "float is an input"},
+		{"watch an output", "gpio watch valve", exitError, "", "valve is an output"},
+		{"no level", "gpio set valve maybe", exitUsage, "", `"maybe" is neither`},
+		{"too few", "gpio set valve", exitUsage, "", "takes 2 arguments, got 1"},
+		{"unknown", "gpio fly", exitUsage, "", "write list, get, set or watch"},
+		{"unknown flag", "gpio list --fast", exitUsage, "", "fast"},
+		{"unknown format", "gpio list -o xml", exitUsage, "", "write -o json"},
+		{"safe takes no pin", "safe valve", exitUsage, "", "apollo-agent safe --config"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			file, _, _ := benchFile(t, benchPins)
+			code, out, errs := call(t, append(strings.Fields(c.args), "--config", file)...)
+			if code != c.code || !strings.Contains(out, c.out) || !strings.Contains(errs, c.err) {
+				t.Errorf("exit %d, want %d\nstdout %s\nstderr %s", code, c.code, out, errs)
+			}
+			if c.code == exitUsage && !strings.Contains(errs, "--help") {
+				t.Errorf("no way to the help: %s", errs)
+			}
+		})
+	}
+}
+
+func TestBenchMovesWhatItSays(t *testing.T) {
+	file, _, tr := benchFile(t, benchPins)
+	if code, _, errs := call(t, "gpio", "set", "valve", "1", "--for", "1ms", "--config", file); code != exitOK {
+		t.Fatal(errs)
+	}
+	if code, _, errs := call(t, "safe", "--config", file); code != exitOK {
+		t.Fatal(errs)
+	}
+	want := "GPIO17 high bench\nGPIO17 low bench:safe\nGPIO17 low safe:tool\nGPIO19 high safe:tool\n"
+	if got := trace(t, tr); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A pin that can't be driven does not keep the others from their safe levels.
+func TestSafeDrivesWhatItCan(t *testing.T) {
+	file, _, tr := benchFile(t, `pins:
+  - {name: gone, line: GPIO99, direction: out, safe: 0}
+  - {name: pump, line: GPIO19, direction: out, safe: 1}
+`)
+	code, out, errs := call(t, "safe", "--config", file)
+	if code != exitError || !strings.Contains(errs, "pin gone is not safe") || !strings.Contains(out, "1 of 2 mapped, 1 failed") {
+		t.Errorf("exit %d\nstdout %s\nstderr %s", code, out, errs)
+	}
+	if got := trace(t, tr); got != "GPIO19 high safe:tool\n" {
+		t.Errorf("moved\n%s", got)
+	}
+}
+
+// While an agent has the pins nobody else moves them.
+func TestBenchRefusesWhileAnAgentHasThePins(t *testing.T) {
+	file, _, _ := benchFile(t, benchPins)
+	ctx, cancel := context.WithCancel(t.Context())
+	started := make(chan struct{})
+	errs := &watcher{until: "agent started", found: func() { close(started) }}
+	done := make(chan int, 1)
+	go func() { done <- Run(ctx, []string{"--config", file}, &bytes.Buffer{}, errs) }()
+	select {
+	case <-started:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the agent does not start")
+	}
+	for _, args := range [][]string{{"gpio", "set", "valve", "1", "--for", "1ms"}, {"gpio", "get", "valve"}, {"safe"}} {
+		code, _, said := call(t, append(args, "--config", file)...)
+		if code != exitError || !strings.Contains(said, "the agent has the pins") || !strings.Contains(said, fmt.Sprint(os.Getpid())) {
+			t.Errorf("%v: exit %d, %s", args, code, said)
+		}
+	}
+	if code, _, said := call(t, "gpio", "list", "--config", file); code != exitOK {
+		t.Errorf("list: %s", said)
+	}
+	cancel()
+	if code := <-done; code != exitOK {
+		t.Errorf("the agent ended with %d", code)
+	}
+}

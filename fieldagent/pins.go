@@ -1,0 +1,52 @@
+package fieldagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"github.com/apollo-11/apollo11/fieldagent/gpio"
+)
+
+// openBoard opens the pins of the board, or waits for them right after boot.
+func (a *Agent) openBoard(ctx context.Context) (gpio.Board, error) {
+	if a.board != nil {
+		return a.board, nil
+	}
+	return gpio.OpenBoard(ctx, a.cfg.GPIO, gpio.BoardOptions{Log: a.log, Sim: gpio.SimOptions{
+		Trace: a.cfg.GPIOTrace, Levels: filepath.Join(a.cfg.Data, LevelsFile), Any: len(a.cfg.Pins) > 0}})
+}
+
+// Reload takes over the pin map of a configuration that was read again, all of it
+// or nothing, without touching the pins that stay as they are. Everything else in
+// a configuration is read at the start only: if it differs, nothing is taken over
+// and the error names what is different.
+func (a *Agent) Reload(ctx context.Context, cfg Config) error {
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	if other := differences(a.cfg, cfg); len(other) > 0 {
+		return fmt.Errorf("%s cannot be changed while the agent runs: restart it; nothing was changed", strings.Join(other, ", "))
+	}
+	pins := a.pins.Load()
+	if pins == nil {
+		return errors.New("the agent is not running")
+	}
+	return pins.Reload(ctx, cfg.Pins)
+}
+
+// differences names the settings beside the pin map in which two configurations
+// differ.
+func differences(a, b Config) (names []string) {
+	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
+	for i := range x.NumField() {
+		name := x.Type().Field(i).Tag.Get("yaml")
+		if name != "pins" && !reflect.DeepEqual(x.Field(i).Interface(), y.Field(i).Interface()) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
