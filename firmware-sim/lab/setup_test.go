@@ -164,7 +164,7 @@ func kernel(ctx context.Context) (string, error) {
 
 // files are the programs of a board with these agents.
 func (k *kit) files(agents ...level) []board.File {
-	files := []board.File{{Path: "/init", Mode: 0o755, Source: k.guest}}
+	files := []board.File{{Path: "/init", Mode: 0o755, Source: k.guest}, {Path: "/bin/kill", Mode: 0o755, Source: k.guest}}
 	for _, l := range agents {
 		files = append(files, board.File{Path: agentPath(l.name), Mode: 0o755, Source: k.agentFile(l.name)})
 	}
@@ -176,3 +176,17 @@ func (k *kit) agentFile(name string) string {
 }
 
 func agentPath(name string) string { return "/usr/local/bin/apollo-agent-" + name }
+
+// pull is how long the cable test pulls the cable.
+func pull(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv("APOLLO_LAB_CABLE")
+	if text == "" {
+		return cablePull
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > time.Hour {
+		t.Fatalf("APOLLO_LAB_CABLE=%q: give a time, for example 2m", text)
+	}
+	return d
+}

@@ -51,7 +51,7 @@ func newSite(t *testing.T, k *kit, args ...string) *site {
 // switchOn gives a board power. The board is the site's until it is cut.
 func (s *site) switchOn(o board.Options) *board.Board {
 	s.t.Helper()
-	o.Kernel, o.Relay, o.Dir, o.PullUp = s.kernel, s.relay, s.t.TempDir(), pullUp
+	o.Kernel, o.Relay, o.Dir, o.PullUp = s.kernel, s.kit.relay, s.t.TempDir(), pullUp
 	o.Out = []board.Forward{{Board: gatewayMQTT, Host: s.Door().MQTT}, {Board: gatewayNarrow, Host: s.Door().Narrowband}}
 	b, err := board.Start(s.t.Context(), o)
 	if err != nil {
@@ -78,7 +78,7 @@ func tail(s string, n int) string {
 // agentArgs is the command line of an agent on the board.
 func agentArgs(name string, more ...string) []string {
 	return append([]string{agentPath(name), "--gateway", "tcp://" + gatewayMQTT, "--narrowband", "tcp://" + gatewayNarrow,
-		"--node", name, "--gpio", "periph", "--data", "/data/" + name}, more...)
+		"--node", name, "--gpio", "chardev", "--data", "/data/" + name}, more...)
 }
 
 // online waits for a node.
@@ -105,8 +105,8 @@ func doc(id, intent, node, args string, more ...string) string {
 	return fmt.Sprintf(`{"task_id":%q,"intent":%q,"node":%q,"args":%s%s}`, id, intent, node, args, strings.Join(more, ""))
 }
 
-func write(id, node string, n, high int, more ...string) string {
-	return doc(id, "gpio.write", node, fmt.Sprintf(`{"pin":%q,"level":%d}`, line(n), high), more...)
+func write(id, node, pin string, level int, more ...string) string {
+	return doc(id, "gpio.write", node, fmt.Sprintf(`{"pin":%q,"level":%d}`, pin, level), more...)
 }
 
 // seen waits until a line is seen high, or low, from outside the board.

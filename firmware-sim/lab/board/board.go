@@ -156,13 +156,8 @@ func (b *Board) start(ctx context.Context, o Options) error {
 		return err
 	}
 	b.lines = newLines(probe, chip)
-	if err := b.lines.intercept(); err != nil {
+	if err := b.lines.intercept(o.PullUp); err != nil {
 		return err
-	}
-	for n := range LineCount {
-		if err := b.lines.Drive(n, o.PullUp>>n&1 == 1); err != nil {
-			return err
-		}
 	}
 	if b.line, err = b.dial(ctx, socket("line")); err != nil {
 		return err

@@ -20,11 +20,8 @@ type Lines struct {
 	// answers holds one: the reader never waits.
 	answers chan string
 
-	mu     sync.Mutex
-	edges  []Edge
-	levels [LineCount]bool // of outputs, as intercepted
-	known  [LineCount]bool
-	err    error // why the reader ended
+	mu    sync.Mutex
+	edges []Edge
 }
 
 // LineCount is how many lines the chip has.
@@ -64,12 +61,6 @@ func (l *Lines) read() {
 		}
 		l.answers <- line
 	}
-	l.mu.Lock()
-	l.err = fmt.Errorf("%w: %w", errEmulatorGone, in.Err())
-	if in.Err() == nil {
-		l.err = errEmulatorGone
-	}
-	l.mu.Unlock()
 	close(l.answers)
 }
 
@@ -81,9 +72,7 @@ func (l *Lines) edge(report string, now time.Time) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	high := what == "raise"
-	l.levels[n], l.known[n] = high, true
-	l.edges = append(l.edges, Edge{n, high, now})
+	l.edges = append(l.edges, Edge{n, what == "raise", now})
 }
 
 // command asks the emulator; the answer is what follows OK.
@@ -114,10 +103,36 @@ func (l *Lines) command(format string, args ...any) (string, error) {
 	}
 }
 
-// intercept makes the emulator report every change of the outputs.
-func (l *Lines) intercept() error {
-	_, err := l.command("irq_intercept_out %s", l.chip)
-	return err
+// intercept makes the emulator report every change of the outputs, and gives every
+// line the level of its resistor. The board must not run yet.
+//
+// The emulator believes that all outputs are low until it has seen otherwise, and
+// reports no fall before the first rise. So lines with a resistor to the supply are
+// driven high once, and let go.
+func (l *Lines) intercept(pullUp byte) error {
+	for _, command := range []string{
+		"irq_intercept_out " + l.chip,
+		fmt.Sprintf("writeb %#x %#x", chipDirected, pullUp),
+		fmt.Sprintf("writeb %#x %#x", chipAllData, pullUp),
+		fmt.Sprintf("writeb %#x 0x0", chipDirected),
+	} {
+		if _, err := l.command("%s", command); err != nil {
+			return err
+		}
+	}
+	for n := range LineCount {
+		up := pullUp>>n&1 == 1
+		if err := l.Drive(n, up); err != nil {
+			return err
+		}
+		if rises := l.Rises(n); rises > 1 || up != (rises == 1) {
+			return fmt.Errorf("line %d with resistor to the supply %v: the emulator reports %d rises", n, up, rises)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.edges = nil
+	return nil
 }
 
 // Drive sets the level that the world gives to an input.

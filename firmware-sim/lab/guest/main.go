@@ -6,18 +6,26 @@
 // asks over a serial port of its own (see talk). Outputs of programs go to the
 // console, each line behind the name of its program.
 //
+// Under the name kill it is what the shipped unit calls: kill -HUP PID.
+//
 // For units it is a stand-in for systemd, see supervise.go.
 package main
 
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/apollo-11/apollo11/firmware-sim/lab/talk"
 )
 
 func main() {
+	if filepath.Base(os.Args[0]) == "kill" {
+		kill(os.Args[1:])
+	}
 	if err := boot(); err != nil {
 		die(err)
 	}
@@ -35,4 +43,20 @@ func die(err error) {
 	fmt.Println("lab: init ends:", err)
 	time.Sleep(time.Second) // the console has to get it out
 	os.Exit(1)
+}
+
+// kill sends SIGHUP, which is all that the unit asks for.
+func kill(args []string) {
+	var pid int
+	err := fmt.Errorf("kill %q: only kill -HUP PID is known", args)
+	if len(args) == 2 && args[0] == "-HUP" {
+		if pid, err = strconv.Atoi(args[1]); err == nil {
+			err = syscall.Kill(pid, syscall.SIGHUP)
+		}
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	os.Exit(0)
 }
