@@ -27,6 +27,7 @@ type Core struct {
 	through    uint64        // the gateway has the events up to this one
 	journalled uint64        // the journal says so up to this one
 	next       uint64        // number of the next event
+	unmet      uint64        // no process has sent this event or a later one, as far as the journal knows
 	sent       uint64        // highest event sent since the last going back
 	roundAt    time.Duration // when sending began at through+1, or the last progress
 	resendIn   time.Duration // after it, what is under way is sent again
@@ -60,7 +61,7 @@ func New(cfg Config, records [][]byte, now Now) (*Core, Output, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, Output{}, fmt.Errorf("agent configuration: %w", err)
 	}
-	c := &Core{cfg: cfg, table: newTable(cfg.MaxKnown), next: firstEvent, resendIn: ResendAfter, now: now}
+	c := &Core{cfg: cfg, table: newTable(cfg.MaxKnown), next: firstEvent, unmet: firstEvent, resendIn: ResendAfter, now: now}
 	c.session.started = now.Mono
 	for i, r := range records {
 		if err := c.replay(i, r); err != nil {
@@ -155,8 +156,9 @@ func (c *Core) received(m wire.Message) {
 	if _, ok := m.(*wire.Welcome); !ok && !c.session.welcomed {
 		// It was sent to whoever was connected before: to this agent with another
 		// memory, or to another board under its name. What is meant for this one
-		// comes after the welcome. Only to stop something is right in any case.
-		if m, ok := m.(*wire.Cancel); ok {
+		// comes after the welcome. Only to stop what is known here is right in any
+		// case: another board may be running the rest.
+		if m, ok := m.(*wire.Cancel); ok && (c.table.known[m.Token] != nil || mutant.On(mutant.StrangerCancels)) {
 			c.cancel(m)
 			return
 		}

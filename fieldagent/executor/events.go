@@ -23,6 +23,9 @@ func (c *Core) emit(a *attempt, ev *wire.Event) {
 		panic("bug: " + err.Error())
 	}
 	c.next++
+	if c.session.met {
+		c.unmet = c.next
+	}
 	a.last = ev.Number
 	if a.first == 0 {
 		a.first = ev.Number
@@ -85,6 +88,7 @@ func (c *Core) forgetEvents(through uint64) {
 	clear(c.events[:n])
 	c.events = c.events[n:]
 	c.through = through
+	c.unmet = max(c.unmet, through+1)
 	c.sent = max(c.sent, through)
 }
 

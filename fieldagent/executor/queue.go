@@ -46,9 +46,11 @@ func (c *Core) recheckQueue() {
 	}
 }
 
-// startReady starts waiting attempts while there are workers.
+// startReady starts waiting attempts while there are workers. What waits in the
+// journal when a process starts is held until the gateway has welcomed it: only
+// that can tell an old copy of the journal, in which it may have run long ago.
 func (c *Core) startReady() {
-	for !c.stop.stopping && c.session.refused == "" && len(c.running) < c.cfg.Workers {
+	for !c.stop.stopping && (c.session.met || mutant.On(mutant.QueueUnmet)) && c.session.refused == "" && len(c.running) < c.cfg.Workers {
 		a := c.pick()
 		if a == nil {
 			return

@@ -23,6 +23,7 @@ const (
 	kindDropped recordKind = 8  // a waiting attempt that was given back unstarted
 	kindAhead   recordKind = 9  // a cancel that came before its attempt
 	kindReborn  recordKind = 10 // a new incarnation; events are numbered from 1 again
+	kindMet     recordKind = 11 // the gateway has welcomed this process: events may be sent from here on
 )
 
 type headRecord struct {
@@ -68,6 +69,13 @@ type eventRecord struct {
 	Made   int64      `cbor:"2,keyasint,omitempty"`
 	Trace  wire.Trace `cbor:"3,keyasint"`
 	Intent string     `cbor:"4,keyasint,omitempty"`
+	// Unmet marks an event that was made before its process had been welcomed. It
+	// cannot have been sent before a metRecord.
+	Unmet bool `cbor:"5,keyasint,omitempty"`
+}
+
+type metRecord struct {
+	Kind recordKind `cbor:"0,keyasint"`
 }
 
 type throughRecord struct {
@@ -163,7 +171,7 @@ func (c *Core) Snapshot() [][]byte {
 }
 
 func (c *Core) eventRecord(ev *wire.Event) eventRecord {
-	r := eventRecord{Kind: kindEvent, Event: *ev}
+	r := eventRecord{Kind: kindEvent, Event: *ev, Unmet: ev.Number >= c.unmet}
 	if a := c.table.known[ev.Token]; a != nil {
 		r.Made, r.Trace, r.Intent = a.made, a.trace, a.intent
 	}
@@ -206,6 +214,9 @@ func (c *Core) replay(i int, b []byte) error {
 			}
 			return nil
 		})
+	case kindMet:
+		c.unmet = c.next
+		return nil
 	case kindReborn:
 		return replayAs(b, func(r rebornRecord) error { c.renumber(r); return nil })
 	case kindAhead:
@@ -229,7 +240,7 @@ func (c *Core) replayHead(r headRecord) error {
 	if r.Incarnation == 0 || r.Next == 0 || r.Through+1 != r.Next {
 		return fmt.Errorf("impossible head %+v", r)
 	}
-	c.incarnation, c.next, c.through = r.Incarnation, r.Next, r.Through
+	c.incarnation, c.next, c.through, c.unmet = r.Incarnation, r.Next, r.Through, r.Next
 	c.table.see(r.TopSeq, r.TopToken)
 	return nil
 }
@@ -279,6 +290,9 @@ func (c *Core) replayEvent(r eventRecord) error {
 		return fmt.Errorf("event %d where %d is due", ev.Number, c.next)
 	}
 	c.next++
+	if !r.Unmet {
+		c.unmet = c.next
+	}
 	c.addEvent(&ev)
 	a := c.table.known[ev.Token]
 	if a == nil && ev.Phase != wire.PhaseProcessed {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // session is the standing with the gateway on the primary path.
@@ -13,6 +14,7 @@ type session struct {
 	up       bool
 	id       uint64
 	welcomed bool
+	met      bool   // welcomed at least once under this incarnation by this process
 	refused  string // the gateway's reason
 	epoch    uint64
 	beat     time.Duration
@@ -108,10 +110,11 @@ func (c *Core) welcome(m *wire.Welcome) {
 		s.nextAt = c.now.Mono + RefusedAgain
 		return
 	}
-	if m.Through >= c.next {
+	if m.Through >= c.next || !s.met && m.Through >= c.unmet && !mutant.On(mutant.CopyBelieved) {
 		c.reincarnate(m.Through)
 		return
 	}
+	c.meet()
 	c.acknowledged(m.Through, false)
 	if !s.welcomed {
 		c.note(LevelInfo, "welcomed by the gateway", "")
@@ -130,6 +133,19 @@ func (c *Core) welcome(m *wire.Welcome) {
 	c.digest()
 }
 
+// meet notes the first welcome of this process: what it has told itself of the
+// crash before is sent from here on.
+func (c *Core) meet() {
+	if c.session.met {
+		return
+	}
+	c.session.met = true
+	if c.unmet < c.next {
+		c.unmet = c.next
+		c.record(metRecord{kindMet})
+	}
+}
+
 // reincarnate begins a new life: the gateway has events of this agent that its
 // journal does not know, so the journal is an old copy (a card that was written
 // back). Numbers would be used twice and what ran since then is not known. The
@@ -144,7 +160,10 @@ func (c *Core) reincarnate(through uint64) {
 		return
 	}
 	c.note(LevelWarn, "the journal is an old copy: a new incarnation begins",
-		fmt.Sprintf("the gateway has event %d, the journal ends with %d", through, c.next-1))
+		fmt.Sprintf("the gateway has event %d, the journal ends with %d", through, c.unmet-1))
+	if c.through > c.journalled { // the events that are numbered anew begin behind it
+		c.record(throughRecord{kindThrough, c.through})
+	}
 	r := rebornRecord{kindReborn, c.cfg.Incarnation}
 	c.record(r)
 	c.renumber(r)
@@ -157,7 +176,7 @@ func (c *Core) reincarnate(through uint64) {
 			c.emit(a, &wire.Event{Phase: wire.PhaseStarted})
 		}
 	}
-	c.session.welcomed = false
+	c.session.welcomed, c.session.met = false, false
 	c.hello()
 }
 
@@ -173,7 +192,7 @@ func (c *Core) renumber(r rebornRecord) {
 		a.first -= min(a.first, c.through)
 	}
 	c.incarnation, c.through, c.sent, c.journalled = r.Incarnation, 0, 0, 0
-	c.next = firstEvent + uint64(len(c.events))
+	c.next, c.unmet = firstEvent+uint64(len(c.events)), firstEvent
 }
 
 // keepSession sends what is due on an idle connection: a heartbeat, or another

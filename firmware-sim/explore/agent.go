@@ -26,6 +26,7 @@ const (
 type agent struct {
 	w      *world
 	id     string
+	tag    string // tells it from a second board with the same id
 	index  int
 	rnd    *rand.Rand
 	clock  clock
@@ -52,14 +53,21 @@ type agent struct {
 	slowUntil time.Duration
 	latency   float64 // mean time of a sync in ms
 
-	incarnation uint64 // of its latest hello
-	through     uint64 // what it says that the gateway has
-	next        uint64 // what it says that its next event will be
+	incarnation uint64    // of its latest hello
+	copied      *cardCopy // an older copy of its card, nil for none
+	copies      int       // how often a copy was put in
+	copyRuns    bool      // it is copied when the next work starts
+	copyWaits   bool      // it is copied when the next one is told to wait
+	second      *agent    // the other board under the name, nil for none
+	retired     bool      // it will not start again
+
+	through uint64 // what it says that the gateway has
+	next    uint64 // what it says that its next event will be
 }
 
-func newAgent(w *world, index int) *agent {
-	a := &agent{w: w, id: nodeName(index), index: index, disk: journaltest.New()}
-	a.rnd = w.stream("agent " + a.id)
+func newAgent(w *world, index int, tag string) *agent {
+	a := &agent{w: w, id: nodeName(index), tag: tag, index: index, disk: journaltest.New()}
+	a.rnd = w.stream("agent " + tag)
 	a.clock.w = w
 	a.clock.ppm = int64(a.rnd.IntN(101)) - 50
 	a.latency = 0.5 + a.rnd.ExpFloat64()*4
@@ -96,7 +104,7 @@ func (a *agent) now() executor.Now {
 
 // boot starts a process on what the disk holds.
 func (a *agent) boot() {
-	if a.life != nil {
+	if a.life != nil || a.retired {
 		return
 	}
 	a.boots++
@@ -127,7 +135,7 @@ func (a *agent) boot() {
 		return
 	}
 	a.core, a.performer = core, round.New(core, j, a, a.now, rewriteAt)
-	a.w.log(a.id, "starts with %d records, clock off by %v, unset %v, synced %v", len(records), a.clock.err, a.clock.unset, a.clock.synced)
+	a.w.log(a.tag, "starts with %d records, clock off by %v, unset %v, synced %v", len(records), a.clock.err, a.clock.unset, a.clock.synced)
 	a.perform(out)
 	a.link.reach()
 	a.narrow.reach()
@@ -259,7 +267,7 @@ func (a *agent) end(why string, power bool) {
 	if a.life == nil {
 		return
 	}
-	a.w.log(a.id, "ends: %s", why)
+	a.w.log(a.tag, "ends: %s", why)
 	a.w.mix("agent ends", uint64(a.index))
 	if a.busy && chance(a.rnd, 0.5) {
 		a.halfWritten()

@@ -39,16 +39,24 @@ type checker struct {
 	reported map[wire.Token]wire.Code // results in events that were sent
 	events   map[eventKey]eventFact
 	heard    map[nodeLife]*arrivals
-	lifeOf   map[*engine.Uplink]uint64 // incarnation of the sender
+	lifeOf   map[*engine.Uplink]nodeLife // of the sender
+	most     map[nodeLife]uint64         // event that was ever on disk at the gateway
 	clocks   map[*agent]*knowledge
 	wipes    map[string]bool
+
+	saidBy     map[wire.Token]*agent // who reported
+	retold     map[wire.Token]bool   // reported before a card was restored, and perhaps differently since
+	copies     map[string]int        // how often a node's card was restored
+	mustNotice map[string]bool       // nodes whose next hello shows that
+	memory     memories
 }
 
 func newChecker(w *world) *checker {
 	return &checker{w: w, acked: map[int]string{}, asked: map[string]bool{}, byHand: map[uint64]hand{}, book: newBook(),
 		runs: map[wire.Token]*run{}, bySeq: map[uint64][]*run{}, reported: map[wire.Token]wire.Code{},
-		events: map[eventKey]eventFact{}, heard: map[nodeLife]*arrivals{}, lifeOf: map[*engine.Uplink]uint64{},
-		clocks: map[*agent]*knowledge{}, wipes: map[string]bool{}}
+		events: map[eventKey]eventFact{}, heard: map[nodeLife]*arrivals{}, lifeOf: map[*engine.Uplink]nodeLife{},
+		clocks: map[*agent]*knowledge{}, most: map[nodeLife]uint64{}, wipes: map[string]bool{},
+		saidBy: map[wire.Token]*agent{}, retold: map[wire.Token]bool{}, copies: map[string]int{}, mustNotice: map[string]bool{}, memory: newMemories()}
 }
 
 func (c *checker) fail(rule, format string, args ...any) { c.w.fail(rule, format, args...) }
@@ -174,6 +182,7 @@ func (c *checker) delivered(e *engine.Effects) {
 				c.fail("effect-before-commit", "instruction %d is sent to %s with token %v, attempt %d, limit %d; on disk the token is %+v, the limit %d for %s",
 					m.Seq, s.Node, m.Token, m.Attempt, m.NotAfter, have, i.NotAfter, i.Node)
 			}
+			c.unused(s.Node, m)
 		case *wire.Cancel:
 			c.known("cancel", m.Seq, m.Token)
 		case *wire.Query:
@@ -235,14 +244,23 @@ func (c *checker) covered(node string, through uint64) {
 
 // alarm knows which alarms tell of a fault in the site itself.
 func (c *checker) alarm(a engine.Alarm) {
+	c.raised(a)
 	if !a.Raised {
 		return
 	}
 	switch a.Kind {
-	case "events_lost", "agent_rolled_back", "illegal_transition", "unreadable_event", "unknown_report":
+	case "events_lost", "unknown_report", "log_rolled_back":
+		if !c.memory.older {
+			c.fail("alarm", "%s of %s: %s", a.Kind, a.Subject, a.Text)
+		}
+	case "agent_rolled_back":
+		if c.copies[a.Subject] == 0 {
+			c.fail("alarm", "%s of %s: %s", a.Kind, a.Subject, a.Text)
+		}
+	case "illegal_transition", "unreadable_event", "implausible_numbers":
 		c.fail("alarm", "%s of %s: %s", a.Kind, a.Subject, a.Text)
 	case "agent_reset":
-		if !c.wipes[a.Subject] {
+		if !c.wipes[a.Subject] && c.copies[a.Subject] == 0 {
 			c.fail("alarm", "%s of %s, whose card was never replaced: %s", a.Kind, a.Subject, a.Text)
 		}
 	}

@@ -19,7 +19,10 @@ type book struct {
 
 	inThree map[wire.Token]bool // confirmed by the third compensation round
 
+	copy *book // an older copy, nil for none
+
 	pending []page
+	moved   map[string]engine.Cursor      // applied, not durable
 	newer   map[uint64]engine.Instruction // applied, not durable
 	fresh   map[wire.Token]attemptOf
 	begun   map[int]string
@@ -46,6 +49,7 @@ func newBook() book {
 func (b *book) forget() {
 	b.pending = nil
 	b.trail.last = b.trail.durable
+	b.moved = map[string]engine.Cursor{}
 	b.newer, b.fresh, b.begun = map[uint64]engine.Instruction{}, map[wire.Token]attemptOf{}, map[int]string{}
 }
 
@@ -100,6 +104,8 @@ func (c *checker) applied(head uint64, r *engine.Records) {
 	}
 	for _, n := range r.Cursors {
 		c.cursor(n)
+		c.usurped(n)
+		b.moved[n.Node] = n.Cursor
 	}
 	for k := range r.Audits {
 		c.audited(&r.Audits[k])
@@ -143,6 +149,8 @@ func (c *checker) durable(head uint64) {
 		}
 		for _, n := range r.Cursors {
 			b.cursors[n.Node] = n.Cursor
+			life := nodeLife{n.Node, n.Incarnation, c.copies[n.Node]}
+			c.most[life] = max(c.most[life], n.Last)
 		}
 		for k := range r.Audits {
 			b.trail.durable = r.Audits[k]
@@ -159,6 +167,7 @@ func (c *checker) crashed(kept uint64) {
 	c.durable(kept)
 	c.book.forget()
 	clear(c.lifeOf)
+	c.memory.due, c.memory.heard, c.memory.stands = nil, map[string]voice{}, map[alarmOf]bool{} // it may have died before it told
 }
 
 // moves is the checker's own copy of the lifecycle in the design: from each state
@@ -218,9 +227,16 @@ func (c *checker) write(prev *engine.Instruction, w *engine.Write) {
 	}
 }
 
+// lostAttempts is what a restored log skips of an instruction's attempts.
+const lostAttempts = 100
+
 // attempt checks that each attempt has a token of its own.
 func (c *checker) attempt(prev, i *engine.Instruction) {
-	if i.Attempt < prev.Attempt || i.Attempt > prev.Attempt+1 {
+	most := prev.Attempt + 1
+	if c.memory.older {
+		most = max(most, lostAttempts+1)
+	}
+	if i.Attempt < prev.Attempt || i.Attempt > most {
 		c.fail("token", "instruction %d goes from attempt %d to %d", i.Seq, prev.Attempt, i.Attempt)
 	}
 	if (i.Attempt == prev.Attempt) != (i.Token == prev.Token) {

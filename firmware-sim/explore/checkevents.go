@@ -9,6 +9,7 @@ import (
 type nodeLife struct {
 	node        string
 	incarnation uint64
+	copy        int // of the card: after a restore numbers are used again
 }
 
 type eventKey struct {
@@ -49,18 +50,18 @@ func (c *checker) says(a *agent, m wire.Message) {
 // kept demands that an agent forgets no event before the gateway has it on disk.
 func (c *checker) kept(a *agent, through, next uint64) {
 	a.through, a.next = through, next
-	cur := c.book.cursors[a.id]
-	if cur.Incarnation != a.incarnation {
-		cur.Last = 0
+	most := uint64(0)
+	for n := range a.copies + 1 {
+		most = max(most, c.most[nodeLife{a.id, a.incarnation, n}])
 	}
-	if through > cur.Last {
-		c.fail("event-dropped", "%s has let go of its events up to %d, the gateway has them on disk up to %d", a.id, through, cur.Last)
+	if through > most {
+		c.fail("event-dropped", "%s has let go of its events up to %d, the gateway has had them on disk up to %d", a.id, through, most)
 	}
 }
 
 // event checks that a number always means the same, and that a result is true.
 func (c *checker) event(a *agent, m *wire.Event) {
-	key := eventKey{nodeLife{a.id, a.incarnation}, m.Number}
+	key := eventKey{nodeLife{a.id, a.incarnation, a.copies}, m.Number}
 	fact := eventFact{m.Token, m.Phase, m.Code}
 	if have, ok := c.events[key]; ok && have != fact {
 		c.fail("event-number", "event %d of %s says %+v, and has said %+v", m.Number, a.id, fact, have)
@@ -69,10 +70,14 @@ func (c *checker) event(a *agent, m *wire.Event) {
 	if m.Phase != wire.PhaseProcessed {
 		return
 	}
-	if have, ok := c.reported[m.Token]; ok && have != m.Code {
+	if c.retold[m.Token] {
+		c.result(a, m.Seq, m.Token, m.Code)
+		return
+	}
+	if have, ok := c.reported[m.Token]; ok && have != m.Code && c.saidBy[m.Token] == a {
 		c.fail("two-results", "%s reports %v for token %v of instruction %d, and has reported %v", a.id, m.Code, m.Token, m.Seq, have)
 	}
-	c.reported[m.Token] = m.Code
+	c.reported[m.Token], c.saidBy[m.Token] = m.Code, a
 	c.result(a, m.Seq, m.Token, m.Code)
 }
 
@@ -80,9 +85,9 @@ func (c *checker) event(a *agent, m *wire.Event) {
 func (c *checker) result(a *agent, seq uint64, t wire.Token, code wire.Code) {
 	r := c.runs[t]
 	switch {
-	case code == wire.CodeOK && !c.succeeded(seq):
+	case code == wire.CodeOK && !c.succeededAs(seq, t):
 		c.fail("false-success", "%s reports success of instruction %d, token %v; it was never executed with success", a.id, seq, t)
-	case r != nil && code.Class() == wire.ClassRefused:
+	case r != nil && code.Class() == wire.ClassRefused && !c.memory.unsure[t]:
 		c.fail("false-refusal", "%s reports that it refused token %v of instruction %d (%v), and has executed it", a.id, t, seq, code)
 	case r == nil && code == wire.CodeInterrupted && !c.wipes[a.id]:
 		// A start may be on disk although the process died before it acted on it.
@@ -91,13 +96,15 @@ func (c *checker) result(a *agent, seq uint64, t wire.Token, code wire.Code) {
 
 // whispers checks a compact ack.
 func (c *checker) whispers(a *agent, ack wire.CompactAck) {
-	if ack.Code == wire.CodeOK && !c.succeeded(ack.Seq) {
+	if ack.Code == wire.CodeOK && !c.succeeded(ack.Seq) && !anyOK(c.memory.gone[ack.Seq]) {
 		c.fail("false-success", "%s says in short that instruction %d succeeded; it was never executed with success", a.id, ack.Seq)
 	}
 }
 
 // arrived notes which journal an uplink comes from.
-func (c *checker) arrived(in *engine.Uplink, incarnation uint64) { c.lifeOf[in] = incarnation }
+func (c *checker) arrived(in *engine.Uplink, a *agent, incarnation uint64, copies int) {
+	c.lifeOf[in] = nodeLife{a.id, incarnation, copies}
+}
 
 // input notes what the engine is given.
 func (c *checker) input(in engine.Input) {
@@ -105,8 +112,21 @@ func (c *checker) input(in engine.Input) {
 	if !ok {
 		return
 	}
-	life := nodeLife{up.Node, c.lifeOf[up]}
+	life := c.lifeOf[up]
 	delete(c.lifeOf, up)
+	if h, ok := up.Msg.(*wire.Hello); ok {
+		c.greeted(up.Node, h)
+		if life.copy > 0 && c.heard[life] == nil { // what its card had, and was heard of
+			before := uint64(0)
+			for k := range life.copy {
+				if o := c.heard[nodeLife{life.node, life.incarnation, k}]; o != nil {
+					before = o.through
+				}
+			}
+			c.heard[life] = &arrivals{through: min(before, h.Next-1), beyond: map[uint64]bool{}}
+		}
+	}
+	c.spoken(up.Node, life.incarnation, up.Msg)
 	e, ok := up.Msg.(*wire.Event)
 	if !ok {
 		return
@@ -129,8 +149,10 @@ func (c *checker) input(in engine.Input) {
 // a gap.
 func (c *checker) cursor(n engine.NodeCursor) {
 	through := uint64(0)
-	if h := c.heard[nodeLife{n.Node, n.Incarnation}]; h != nil {
-		through = h.through
+	for k := range c.copies[n.Node] + 1 {
+		if h := c.heard[nodeLife{n.Node, n.Incarnation, k}]; h != nil {
+			through = max(through, h.through)
+		}
 	}
 	if n.Last > through {
 		c.fail("event-gap", "the gateway takes the events of %s up to %d for known, what came without a gap ends with %d", n.Node, n.Last, through)

@@ -11,8 +11,11 @@ import (
 type run struct {
 	token wire.Token
 	life  *identity
-	code  wire.Code // CodeNone while it runs, and for ever if its process died
-	wiped bool      // its journal is gone
+	by    *agent
+	at    time.Duration
+	over  time.Duration // when it ended
+	code  wire.Code     // CodeNone while it runs, and for ever if its process died
+	wiped bool          // its journal is gone
 }
 
 // Tolerance of the rule that nothing starts late; see lateBy.
@@ -112,11 +115,16 @@ func insistent(intent string) bool {
 func (c *checker) started(a *agent, x *work) {
 	c.w.counts.Executed++
 	i, ok := c.book.insts[x.Seq]
+	had := c.book.tokens[x.Token]
+	_, lost := c.memory.lost[x.Token]
+	if lost { // it was on disk once, in a log of which an older copy was restored
+		i, ok, had = c.memory.orders[x.Seq], true, c.memory.lost[x.Token]
+	}
 	switch {
-	case c.runs[x.Token] != nil:
+	case c.runs[x.Token] != nil && !c.memory.unsure[x.Token]:
 		c.w.counts.Duplicates++
 		c.fail("twice", "token %v of instruction %d is executed twice by %s", x.Token, x.Seq, a.id)
-	case !ok || c.book.tokens[x.Token].seq != x.Seq:
+	case !ok || had.seq != x.Seq:
 		c.fail("invented", "%s executes instruction %d with token %v, which the gateway has not on disk", a.id, x.Seq, x.Token)
 		return
 	case i.Node != a.id:
@@ -135,21 +143,54 @@ func (c *checker) started(a *agent, x *work) {
 		c.fail("overlap", "%s starts token %v on pin %s, which token %v still holds", a.id, x.Token, x.pin, t)
 	}
 	c.order(x.Args)
-	for _, r := range c.bySeq[x.Seq] {
-		if c.reported[r.token] == wire.CodeOK || insistent(x.Intent) && !c.byHand[x.Seq].retried && r.code.Class() != wire.ClassRetryable {
+	runs := c.runsOf(x.Seq, lost)
+	for _, r := range runs {
+		if c.memory.unsure[r.token] || c.memory.older && c.byHand[x.Seq].retried {
+			continue
+		}
+		if r.by == a && c.reported[r.token] == wire.CodeOK || insistent(x.Intent) && !c.byHand[x.Seq].retried && r.code.Class() != wire.ClassRetryable {
 			c.fail("twice", "%s of instruction %d is executed again (%v) after attempt %v, which ended with %v (card gone: %v)",
 				x.Intent, x.Seq, x.Token, r.token, r.code, r.wiped)
 		}
 	}
-	r := &run{token: x.Token, life: a.life}
+	r := &run{token: x.Token, life: a.life, by: a, at: c.w.now}
 	c.runs[r.token] = r
-	c.bySeq[x.Seq] = append(c.bySeq[x.Seq], r)
+	if lost && c.memory.none[x.Seq] {
+		c.memory.gone[x.Seq] = append(runs, r)
+	} else {
+		c.bySeq[x.Seq] = append(runs, r)
+	}
+}
+
+// runsOf are the executions of an instruction. One that was lost may have given its
+// number to another.
+func (c *checker) runsOf(seq uint64, lost bool) []*run {
+	if lost && c.memory.none[seq] {
+		return c.memory.gone[seq]
+	}
+	return c.bySeq[seq]
+}
+
+// succeededAs reports whether any attempt of the instruction that a token was
+// given out for was executed well.
+func (c *checker) succeededAs(seq uint64, t wire.Token) bool {
+	_, lost := c.memory.lost[t]
+	return anyOK(c.runsOf(seq, lost))
+}
+
+func anyOK(list []*run) bool {
+	for _, r := range list {
+		if r.code == wire.CodeOK {
+			return true
+		}
+	}
+	return false
 }
 
 // finished notes how a work ended.
 func (c *checker) finished(_ *agent, x *work, code wire.Code) {
 	if r := c.runs[x.Token]; r != nil {
-		r.code = code
+		r.code, r.over = code, c.w.now
 	}
 }
 
@@ -164,8 +205,10 @@ func (c *checker) wiped(a *agent) {
 		if c.book.insts[o.seq].Node != a.id {
 			continue
 		}
-		delete(c.reported, t)
-		if r := c.runs[t]; r != nil {
+		if by := c.saidBy[t]; by == a {
+			delete(c.reported, t)
+		}
+		if r := c.runs[t]; r != nil && r.by == a {
 			r.wiped = true
 		}
 	}
@@ -173,12 +216,7 @@ func (c *checker) wiped(a *agent) {
 
 // succeeded reports whether any attempt of an instruction was executed well.
 func (c *checker) succeeded(seq uint64) bool {
-	for _, r := range c.bySeq[seq] {
-		if r.code == wire.CodeOK {
-			return true
-		}
-	}
-	return false
+	return anyOK(c.bySeq[seq])
 }
 
 // recorded holds what the gateway believes, and has on disk, against what
@@ -206,7 +244,7 @@ func (c *checker) recorded(i *engine.Instruction) {
 			c.fail("false-cancel", "instruction %d is CANCELLED with %v: its attempt %v was executed, and nobody knows with what effect", i.Seq, i.Code, i.Token)
 		}
 	}
-	if class == wire.ClassRefused && r != nil {
+	if class == wire.ClassRefused && r != nil && !c.memory.unsure[i.Token] {
 		c.fail("false-refusal", "instruction %d is recorded as not executed (%v), and its attempt %v was", i.Seq, i.Code, i.Token)
 	}
 	if class == wire.ClassSuccess && !c.succeeded(i.Seq) {

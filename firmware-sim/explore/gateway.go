@@ -35,6 +35,11 @@ type gateway struct {
 	fullUntil time.Duration // until then nothing can be written
 	slowUntil time.Duration // until then syncs take long
 	latency   float64       // mean time of a sync in ms
+
+	// blind are the nodes that know numbers which a restored log has not given out,
+	// and have not told it. Only they can tell it that it is an older copy, so that
+	// nothing else befalls it before.
+	blind map[string]bool
 }
 
 // job is a round that is not settled.
@@ -124,7 +129,7 @@ func (g *gateway) die(why string, share float64) {
 	}
 	g.w.check.crashed(kept)
 	g.jobs, g.inputs = nil, nil
-	for _, a := range g.w.agents {
+	for _, a := range g.w.boards() {
 		a.link.broken(false)
 		a.narrow.lost()
 	}
@@ -269,13 +274,16 @@ func (g *gateway) deliver(j *round.Job, clock time.Duration) {
 			return
 		}
 		g.w.mixBytes("down", b)
+		if w, ok := s.Msg.(*wire.Welcome); ok && w.Refused == "" {
+			delete(g.blind, s.Node)
+		}
 		if a := g.w.byNode[s.Node]; a != nil {
-			a.link.down(b, clock)
+			a.atBroker().link.down(b, clock)
 		}
 	}
 	for _, s := range e.Compacts {
 		if a := g.w.byShort[s.Short]; a != nil {
-			a.narrow.down(s.Frame)
+			a.atNarrow().narrow.down(s.Frame)
 		}
 	}
 	for _, a := range e.Alarms {

@@ -53,7 +53,7 @@ type link struct {
 }
 
 func newLink(a *agent) *link {
-	l := &link{a: a, w: a.w, rnd: a.w.stream("link " + a.id)}
+	l := &link{a: a, w: a.w, rnd: a.w.stream("link " + a.tag)}
 	p := a.w.profile
 	l.drop = p.LeastLoss + l.rnd.Float64()*(p.Loss-p.LeastLoss)
 	l.repeat = l.rnd.Float64() * p.Repeat
@@ -72,9 +72,14 @@ func (l *link) reach() {
 	if l.brokerEnd != nil { // takeover: the broker closes the old one and publishes its will
 		l.will(l.brokerEnd, between(l.rnd, 0, 800))
 	}
+	if o := l.a.second; o != nil && o.link.brokerEnd != nil { // the same between two boards
+		o.link.will(o.link.brokerEnd, between(l.rnd, 0, 800))
+		o.link.brokerEnd = nil
+		o.link.lostByAgent(between(l.rnd, 0, 500))
+	}
 	c := &conn{session: l.rnd.Uint64() | 1}
 	l.agentEnd, l.brokerEnd = c, c
-	l.w.log(l.a.id, "connected, session %x", c.session)
+	l.w.log(l.a.tag, "connected, session %x", c.session)
 	l.a.input(executor.Connected{Session: c.session})
 }
 
@@ -182,7 +187,7 @@ func (l *link) up(b []byte) {
 	if c == nil {
 		return
 	}
-	incarnation := l.a.incarnation
+	incarnation, copies := l.a.incarnation, l.a.copies
 	for range l.copies() {
 		at, ok := l.trip(&c.up, l.halfUp)
 		if !ok {
@@ -198,7 +203,7 @@ func (l *link) up(b []byte) {
 				return
 			}
 			in := &engine.Uplink{Node: l.a.id, Msg: m}
-			l.w.check.arrived(in, incarnation)
+			l.w.check.arrived(in, l.a, incarnation, copies)
 			l.w.gateway.put(in)
 		})
 	}

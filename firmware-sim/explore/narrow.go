@@ -29,7 +29,7 @@ type narrow struct {
 }
 
 func newNarrow(a *agent) *narrow {
-	return &narrow{a: a, w: a.w, rnd: a.w.stream("narrow " + a.id)}
+	return &narrow{a: a, w: a.w, rnd: a.w.stream("narrow " + a.tag)}
 }
 
 // flip takes the path down or brings it back.
@@ -49,6 +49,9 @@ func (n *narrow) reach() {
 	if n.off || n.w.gateway.process == nil {
 		n.a.later(between(n.rnd, 300, 3_000), n.reach)
 		return
+	}
+	if o := n.a.second; o != nil {
+		o.narrow.lost() // takeover
 	}
 	n.conn = new(identity)
 	n.w.gateway.put(&engine.NarrowbandUp{Short: wire.Short(n.a.id), Up: true})

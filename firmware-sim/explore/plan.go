@@ -72,6 +72,7 @@ func drawPlan(w *world, span time.Duration) []step {
 				long: drawLong(r), second: between(r, 50, 6000), p: r.Float64()})
 		}
 	}
+	list = append(list, drawStory(w, span)...)
 	slices.SortStableFunc(list, func(a, b step) int { return cmp.Compare(a.at, b.at) })
 	return list
 }

@@ -10,27 +10,32 @@ import (
 type kind uint8
 
 const (
-	gatewayCut    kind = iota // power cut: a suffix of what was not synced is gone
-	gatewayFail               // the next sync fails: the process must stop
-	gatewayFull               // the disk is full for a while: writes fail, so does starting
-	gatewaySlow               // every sync takes long for a while
-	gatewayClock              // the wall clock jumps
-	brokerRestart             // every connection ends, what was in flight is lost
-	agentCut                  // power cut
-	agentKill                 // the process dies, the page cache does not
-	agentStop                 // the process is asked to stop
-	agentWipe                 // power cut, and the card is replaced by an empty one
-	agentFail                 // the next sync fails
-	agentFull                 // the disk is full for a while
-	agentSlow                 // every sync takes long for a while
-	agentClock                // the wall clock jumps
-	linkCut                   // the connection breaks; both ends or one of them notice
-	linkHold                  // nothing passes for a while, then everything does (TCP)
-	linkHole                  // nothing passes for a while, the connection is dead after that
-	linkHalf                  // the same in one direction
-	linkSlow                  // the agent's socket is read slowly: the broker drops what is too much
-	narrowFlip                // the narrowband path goes down or comes back
-	faultKinds                // those above are faults, those below are operations
+	gatewayCut     kind = iota // power cut: a suffix of what was not synced is gone
+	gatewayFail                // the next sync fails: the process must stop
+	gatewayFull                // the disk is full for a while: writes fail, so does starting
+	gatewaySlow                // every sync takes long for a while
+	gatewayClock               // the wall clock jumps
+	brokerRestart              // every connection ends, what was in flight is lost
+	agentCut                   // power cut
+	agentKill                  // the process dies, the page cache does not
+	agentStop                  // the process is asked to stop
+	agentWipe                  // power cut, and the card is replaced by an empty one
+	agentFail                  // the next sync fails
+	agentFull                  // the disk is full for a while
+	agentSlow                  // every sync takes long for a while
+	agentClock                 // the wall clock jumps
+	linkCut                    // the connection breaks; both ends or one of them notice
+	linkHold                   // nothing passes for a while, then everything does (TCP)
+	linkHole                   // nothing passes for a while, the connection is dead after that
+	linkHalf                   // the same in one direction
+	linkSlow                   // the agent's socket is read slowly: the broker drops what is too much
+	narrowFlip                 // the narrowband path goes down or comes back
+	gatewayCopy                // somebody copies the gateway's log
+	gatewayRestore             // the gateway dies, and starts on that copy
+	agentCopy                  // somebody copies an agent's card
+	agentRestore               // power cut, and the card is replaced by that copy
+	secondBoard                // another board with the same node id, for a while
+	faultKinds                 // those above are faults, those below are operations
 
 	opSubmit
 	opRepeat  // a known task again, with the same content
@@ -50,7 +55,9 @@ var kindNames = map[kind]string{
 	agentStop: "agent-stop", agentWipe: "agent-wipe", agentFail: "agent-fail", agentFull: "agent-full",
 	agentSlow: "agent-slow", agentClock: "agent-clock", linkCut: "link-cut", linkHold: "link-hold",
 	linkHole: "link-hole", linkHalf: "link-half", linkSlow: "link-slow", narrowFlip: "narrow-flip",
-	opSubmit: "submit", opRepeat: "repeat", opChange: "change", opCancel: "cancel", opCancel1: "cancel-one", opGarbage: "garbage",
+	gatewayCopy: "gateway-copy", gatewayRestore: "gateway-restore", agentCopy: "agent-copy", agentRestore: "agent-restore",
+	secondBoard: "second-board",
+	opSubmit:    "submit", opRepeat: "repeat", opChange: "change", opCancel: "cancel", opCancel1: "cancel-one", opGarbage: "garbage",
 	opRetry: "retry", opResolve: "resolve", opQuiet: "quiet", opDead: "dead-drop",
 }
 
@@ -68,8 +75,10 @@ type Profile struct {
 	NarrowTrip int
 	// BadClocks lets machines start with clocks that are off or not set.
 	BadClocks bool
-	weights   []weight
-	total     int
+	// Memory is the share of the sites that lose or double a memory; see story.
+	Memory  float64
+	weights []weight
+	total   int
 }
 
 type weight struct {
@@ -91,7 +100,8 @@ func Profiles() []Profile {
 		{Name: "clock", BadClocks: true, weights: slices.Concat(clocks, []weight{{agentKill, 2}, {linkCut, 1}, {linkHold, 1}, {gatewayCut, 1}})},
 		{Name: "disk", weights: slices.Concat(disks, []weight{{gatewayCut, 1}, {agentCut, 1}})},
 		{Name: "blackhole", NarrowTrip: 150, weights: []weight{{linkHole, 2}, {linkHalf, 1}}},
-		{Name: "all", Loss: 0.3, Repeat: 0.1, NarrowLoss: 0.3, BadClocks: true, weights: slices.Concat(links, power, clocks, disks)},
+		{Name: "restore", Loss: 0.1, Repeat: 0.05, NarrowLoss: 0.1, Memory: 1, weights: slices.Concat(power, []weight{{linkCut, 3}, {linkHold, 2}, {linkHole, 1}, {narrowFlip, 1}})},
+		{Name: "all", Loss: 0.3, Repeat: 0.1, NarrowLoss: 0.3, BadClocks: true, Memory: 0.2, weights: slices.Concat(links, power, clocks, disks)},
 	}
 	for k := range list {
 		if list[k].NarrowTrip == 0 {

@@ -17,6 +17,8 @@ func (w *world) perform(k int) {
 		w.operate(s)
 	case s.kind <= brokerRestart:
 		w.hurtGateway(s)
+	case s.kind >= gatewayCopy:
+		w.hurtMemory(s)
 	case s.kind <= agentClock:
 		w.hurtAgent(w.agents[s.who], s)
 	default:
@@ -57,6 +59,9 @@ func (w *world) operate(s *step) {
 
 func (w *world) hurtGateway(s *step) {
 	g := w.gateway
+	if len(g.blind) > 0 && s.kind <= gatewayFull {
+		return // see gateway.blind
+	}
 	switch s.kind {
 	case gatewayCut:
 		if g.process != nil {
@@ -72,7 +77,7 @@ func (w *world) hurtGateway(s *step) {
 	case gatewayClock:
 		g.clock.err += jump(s)
 	case brokerRestart:
-		for _, a := range w.agents {
+		for _, a := range w.boards() {
 			a.link.broken(true)
 			a.narrow.lost()
 		}
@@ -99,6 +104,10 @@ func (w *world) hurtAgent(a *agent, s *step) {
 	case agentStop:
 		a.stop()
 	case agentWipe:
+		if w.story == storyGateway || w.story == storyAgents { // see story
+			a.end("power cut", true)
+			return
+		}
 		a.wipe()
 	case agentFail:
 		a.failNext = true

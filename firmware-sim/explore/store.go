@@ -27,6 +27,10 @@ type disk interface {
 	// crash ends the process; of the batches that were not synced about share
 	// survive. It returns the number of the newest survivor.
 	crash(share float64) (uint64, error)
+	// copy keeps a copy of what is durable now, in the place of any before.
+	copy()
+	// restore puts the copy in the place of the disk. The process must have ended.
+	restore() error
 	// close ends the simulation.
 	close() error
 }
@@ -35,9 +39,9 @@ type disk interface {
 var errDisk = errors.New("input/output error (made by the simulation)")
 
 // memDisk is the fast one.
-type memDisk struct{ s *memstore.Store }
+type memDisk struct{ s, older *memstore.Store }
 
-func newMemDisk() *memDisk { return &memDisk{memstore.New()} }
+func newMemDisk() *memDisk { return &memDisk{s: memstore.New()} }
 
 func (d *memDisk) open() (ledger.Store, error) {
 	d.s.SetAuto(true)
@@ -58,6 +62,11 @@ func (d *memDisk) crash(share float64) (uint64, error) {
 	d.s.Crash(int(open*share + 0.5))
 	return d.s.Durable(), nil
 }
+func (d *memDisk) copy() { d.older = d.s.Copy() }
+func (d *memDisk) restore() error {
+	d.s = d.older.Copy()
+	return nil
+}
 func (d *memDisk) close() error { return nil }
 
 // pebbleDisk is the real store on a file system in memory that forgets what was
@@ -67,7 +76,8 @@ func (d *memDisk) close() error { return nil }
 // come, which no seed decides.)
 type pebbleDisk struct {
 	fs      *vfs.MemFS
-	copy    *vfs.MemFS // what the last sync left
+	left    *vfs.MemFS // what the last sync left
+	older   *vfs.MemFS // a copy of that
 	store   *storage.Store
 	pending []ledger.Pending
 	start   bool // everything is synced as it is written
@@ -101,7 +111,7 @@ func (d *pebbleDisk) recovered() {
 }
 
 // take copies what a power cut would leave now.
-func (d *pebbleDisk) take() { d.copy = d.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 0}) }
+func (d *pebbleDisk) take() { d.left = d.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 0}) }
 
 func (d *pebbleDisk) applied() uint64 { return d.head }
 
@@ -125,7 +135,7 @@ func (d *pebbleDisk) crash(share float64) (uint64, error) {
 			return 0, err
 		}
 	}
-	kept, left := d.head-uint64(len(d.pending)), d.copy
+	kept, left := d.head-uint64(len(d.pending)), d.left
 	if err := d.close(); err != nil {
 		return 0, err
 	}
@@ -134,6 +144,16 @@ func (d *pebbleDisk) crash(share float64) (uint64, error) {
 	}
 	d.head = kept
 	return kept, nil
+}
+
+// copy copies what the last sync left: a crash goes on with that.
+func (d *pebbleDisk) copy() {
+	d.older = d.left.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 0})
+}
+
+func (d *pebbleDisk) restore() error {
+	d.fs = d.older.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 0})
+	return nil
 }
 
 // close lets go of the process's store, whatever it still had to write.
@@ -147,7 +167,7 @@ func (d *pebbleDisk) close() error {
 		}
 	}
 	s := d.store
-	d.store, d.pending, d.copy = nil, nil, nil
+	d.store, d.pending, d.left = nil, nil, nil
 	return s.Close()
 }
 

@@ -82,10 +82,13 @@ func fateOf(seed uint64, w executor.Work) fate {
 func (a *agent) Start(w executor.Work) {
 	x := &work{Work: w, pin: pinOf(w.Args)}
 	a.w.mix("start", uint64(a.index), w.Token.Seq, w.Seq)
-	a.w.log(a.id, "starts %d attempt %d (%v): %s on %s", w.Seq, w.Attempt, w.Token, w.Intent, x.pin)
+	a.w.log(a.tag, "starts %d attempt %d (%v): %s on %s", w.Seq, w.Attempt, w.Token, w.Intent, x.pin)
 	a.w.check.started(a, x)
 	a.works[w.Token] = x
 	a.lines[x.pin] = w.Token
+	if a.copyRuns {
+		a.copyCard()
+	}
 	f := fateOf(a.w.seed, w)
 	if f.takes > w.Timeout && !f.deaf {
 		f.takes, f.code = w.Timeout, wire.CodeTimeout
@@ -111,7 +114,7 @@ func (a *agent) finish(x *work, code wire.Code) {
 	if a.lines[x.pin] == x.Token {
 		delete(a.lines, x.pin)
 	}
-	a.w.log(a.id, "has done %d attempt %d: %v", x.Seq, x.Attempt, code)
+	a.w.log(a.tag, "has done %d attempt %d: %v", x.Seq, x.Attempt, code)
 	a.w.check.finished(a, x, code)
 	a.input(executor.Finished{Token: x.Token, Result: executor.Result{Code: code}})
 }
@@ -119,6 +122,9 @@ func (a *agent) finish(x *work, code wire.Code) {
 // Primary implements round.Hands.
 func (a *agent) Primary(m wire.Message) {
 	a.w.check.says(a, m)
+	if e, ok := m.(*wire.Event); ok && a.copyWaits && e.Phase == wire.PhaseReceived {
+		a.copyCard()
+	}
 	b, err := wire.Encode(m)
 	if err != nil {
 		a.w.fail("wire", "a %T of %s cannot be encoded: %v", m, a.id, err)
@@ -137,6 +143,6 @@ func (a *agent) Narrowband(ack wire.CompactAck) {
 // Note implements round.Hands.
 func (a *agent) Note(n executor.Note) {
 	if n.Level != executor.LevelDebug {
-		a.w.log(a.id, "note: %s: %s (instruction %d, %v)", n.Text, n.Detail, n.Seq, n.Code)
+		a.w.log(a.tag, "note: %s: %s (instruction %d, %v)", n.Text, n.Detail, n.Seq, n.Code)
 	}
 }

@@ -40,6 +40,7 @@ type world struct {
 	calm       bool
 	quietSince time.Duration // nothing has had to happen since; 0 for something has
 	plan       []step
+	story      story        // which memory is lost or doubled, if any
 	skip       map[int]bool // steps of the plan that are left out
 
 	gateway *gateway
@@ -64,7 +65,7 @@ func newWorld(o Options, p Profile) *world {
 	w.check = newChecker(w)
 	w.gateway = newGateway(w, o)
 	for n := range o.Nodes {
-		a := newAgent(w, n)
+		a := newAgent(w, n, nodeName(n))
 		w.agents = append(w.agents, a)
 		w.byNode[a.id], w.byShort[wire.Short(a.id)] = a, a
 	}
@@ -145,6 +146,9 @@ func (w *world) heal() {
 	w.gateway.heal()
 	for _, a := range w.agents {
 		a.heal()
+		if a.second != nil {
+			a.second.unplug()
+		}
 	}
 }
 

@@ -31,6 +31,10 @@ const (
 	// it lost: a pause may put a resend off, not away.
 	pauseLimit = 2 * time.Minute
 	pauseRest  = 30 * time.Second
+	// repeatAfter is less than the time after which an agent tells an event once more
+	// (5 s), by a second for its journal and for what comes between a command and its
+	// first event.
+	repeatAfter = 4 * time.Second
 )
 
 // acks counts sends and confirmations of the last ten minutes, by minute.
@@ -41,11 +45,25 @@ type acks struct {
 	took, before latency // of the current minute, and of the one before it
 }
 
-// latency counts confirmations: all, those that took longer than the limit, and
-// those that took longer than half of it.
-type latency struct{ all, over, half int }
+// latency counts confirmations by the primary path: those that measure it, of these
+// the ones that took longer than the limit, and longer than half of it, and those
+// that do not, because something was sent again.
+type latency struct{ all, over, half, unsure int }
 
-func (l *latency) add(took, limit time.Duration) {
+// add takes in a confirmation. An ack that came after the instruction was sent more
+// than once may be for either copy, and one that was told more than once may have
+// been lost before: both measure how long the two sides wait until they send again
+// (Karn's rule). fresh says that the ack was told for the first time. What is quick
+// is quick all the same, and what took longer than the limit since the last copy was
+// sent is late whichever copy it is for.
+func (l *latency) add(took time.Duration, sends uint8, fresh bool, limit time.Duration) {
+	switch {
+	case sends == 1 && (fresh || took <= limit/2):
+	case sends > 1 && fresh && took > limit:
+	default:
+		l.unsure++
+		return
+	}
 	l.all++
 	if took > limit {
 		l.over++
@@ -75,10 +93,9 @@ func (a *acks) send(now Now) {
 	a.sent[a.minute%ackMinutes]++
 }
 
-func (a *acks) confirm(now Now, took, limit time.Duration) {
+func (a *acks) confirm(now Now) {
 	a.turn(now)
 	a.confirmed[a.minute%ackMinutes]++
-	a.took.add(took, limit)
 }
 
 // rate is the share of sends that were confirmed, 1 when too few are known.
@@ -98,12 +115,34 @@ func (a *acks) rate(flying int) float64 {
 // jam reports whether the 95th percentile of the last one to two minutes' ack
 // latency is over the limit, and whether it is under half of it again or not known:
 // in between a pause goes on and none begins.
+//
+// Loss alone lets many acks come quickly. When hardly any does, one in twenty, then
+// those that come after something was sent again are late and not lost: a jam longer
+// than the interval would never be seen otherwise.
 func (a *acks) jam() (over, easy bool) {
 	all, late, half := a.took.all+a.before.all, a.took.over+a.before.over, a.took.half+a.before.half
+	unsure := a.took.unsure + a.before.unsure
+	if quick := all - half; quick*20 < all+unsure {
+		all, late, half = all+unsure, late+unsure, half+unsure
+	}
 	if all < ackSamples {
 		return false, true
 	}
 	return late*20 > all, half*20 <= all
+}
+
+// tells notes the number of the event that an agent says comes next.
+func (n *node) tells(now Now, next uint64) {
+	if next != 0 {
+		n.told, n.toldAt = max(n.told, next-1), now.in(0)
+	}
+}
+
+// untold reports whether an event is known to be told for the first time. A node's
+// messages keep their order: then nothing before it has spoken of it, and the latest
+// word that would have is so young that the event cannot have been repeated since.
+func (n *node) untold(now Now, number uint64) bool {
+	return number > n.told && n.toldAt != 0 && now.Mono-n.toldAt < repeatAfter
 }
 
 // heldBack reports whether automatic repetition has to wait: an operator works by

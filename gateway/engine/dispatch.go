@@ -172,7 +172,7 @@ func (e *Engine) newAttempt(i *inst) {
 	i.Sends, i.RetryAt, i.Percent = 0, 0, 0
 	i.ReceivedAt, i.StartedAt, i.FinishedAt, i.SettledAt = 0, 0, 0, 0
 	i.Code, i.Detail, i.Payload, i.Path, i.Reason = wire.CodeNone, "", nil, PathNone, ""
-	i.resends, i.queries, i.firstAt, i.byHand = 0, 0, 0, false
+	i.resends, i.queries, i.firstAt, i.byHand, i.disowned = 0, 0, 0, false, false
 }
 
 // send queues a message for a node. through is its field for a piggybacked

@@ -95,6 +95,7 @@ type inst struct {
 	askAt    time.Duration // when it is asked after over narrowband; 0 for not
 	asks     int           // how often it was
 	resends  int           // for want of a word, in this attempt and session
+	disowned bool          // the node said of this attempt that it has not got it
 	queries  int
 	cancelAt time.Duration // when the cancel is sent again; 0 for not
 	byHand   bool          // its next attempt was asked for by an operator: nothing holds it back. A restart forgets that
@@ -127,6 +128,7 @@ func (e *Engine) Restore(n Node, c Cursor) {
 	m := e.node(n.ID)
 	m.Node, m.cursor, m.known = n, c, true
 	e.shorts[n.Short] = n.ID
+	e.expect(m)
 }
 
 // Adopt takes in a task from the log: at recovery, or because Wants asked for
@@ -270,7 +272,7 @@ func (e *Engine) Step(now Now, in Input) {
 		e.narrowbandUp(now, in)
 	case *NodeGone:
 		if n := e.nodes[in.Node]; n != nil && n.session != 0 && in.Session == n.session {
-			e.part(now, n, in.Reason)
+			e.lose(now, n, in.Reason)
 		}
 	default:
 		panic(fmt.Sprintf("bug: unknown input %T", in))

@@ -12,9 +12,13 @@ const (
 	// it, the agent is asked over narrowband what became of it: with the round trip
 	// the state is known again within a second (B3).
 	askNarrowband = 500 * time.Millisecond
-	// narrowbandPause is the least time between two questions to one node: the
-	// narrowband carries ten frames a second, and the agent needs them for acks.
+	// narrowbandPause is the time between two questions to one node in the long run,
+	// and narrowbandBurst how many may go at once. The narrowband carries ten frames a
+	// second, each question is answered by one, and the agent needs them for acks: in
+	// no second are there more than nine. What is beyond the burst is known a pause
+	// later each; more at once would leave the agent none.
 	narrowbandPause = 200 * time.Millisecond
+	narrowbandBurst = 4
 	// narrowbandTries is how often one attempt is asked after.
 	narrowbandTries = 3
 
@@ -72,17 +76,17 @@ func (e *Engine) expectWord(now Now, i *inst) {
 	}
 }
 
-// ask sends the question, or postpones it when the node was asked just now.
+// ask sends the question, or postpones it when the node was asked too much just now.
 func (e *Engine) ask(now Now, i *inst) {
 	n := i.node
 	if !i.flying || i.asks >= narrowbandTries || e.narrow[n.Short] == 0 || i.Seq > wire.MaxCompactSeq {
 		return
 	}
-	if now.Mono < n.askedAt {
-		i.askAt = n.askedAt
+	if free := n.askedAt - (narrowbandBurst-1)*narrowbandPause; now.Mono < free {
+		i.askAt = free
 		return
 	}
-	n.askedAt = now.in(narrowbandPause)
+	n.askedAt = max(n.askedAt, now.Mono) + narrowbandPause
 	i.asks++
 	i.askAt = now.in(askNarrowband * time.Duration(i.asks+1))
 	e.effects.Compacts = append(e.effects.Compacts, CompactSend{n.Short, wire.CompactQuery{Seq: i.Seq, Attempt: i.Attempt}})
@@ -107,7 +111,7 @@ func (e *Engine) never(now Now, i *inst) {
 			n.until = now.in(e.confirmWait(n.times - 2))
 		}
 	}
-	n.neverAt, n.unproven = now.in(0), true
+	n.neverAt, n.unproven, i.disowned = now.in(0), true, true
 	e.condition(now, alarmPathDead, n.ID, fmt.Sprintf("%s answers over narrowband that it did not get what the primary path was given", n.ID))
 	if i.resends >= e.cfg.MaxResends {
 		e.giveUp(now, i, ReasonUnconfirmed, "the node is connected and says over narrowband, time after time, that it has not got it")
@@ -126,8 +130,24 @@ func (e *Engine) takeBack(now Now, i *inst, why string) {
 	i.resends = resends
 }
 
-// proven notes that the primary path has carried something to the node.
-func (n *node) proven() { n.times, n.unproven = 0, false }
+// arrived notes that the node has the current attempt, which only the primary path
+// can have brought. That proves the path when it is the first word of the attempt and
+// came by this path, or when the node had said that it had not got it: a copy was held
+// on the way. Every report comes by here, also of what is not flying any more. What
+// was cancelled over narrowband need not have arrived. What was disowned is known to
+// be lost or held, and does not count among the acks that are late.
+func (e *Engine) arrived(now Now, i *inst, r report) {
+	first := r.path == PathPrimary && i.ReceivedAt == 0
+	held := i.disowned && (r.path == PathPrimary || r.code.Class() != wire.ClassCancelled)
+	if first && i.flying && !i.disowned {
+		e.acks.turn(now)
+		e.acks.took.add(now.Mono-i.sentAt, i.Sends, r.fresh, e.cfg.LatencyLimit)
+	}
+	if first || held {
+		i.node.times, i.node.unproven = 0, false
+	}
+	i.disowned = i.disowned && !held
+}
 
 // believe looks at a doubt about the primary path when a word has come by it. What
 // was taken back passes as a backlog, so that it waits when resends have to.

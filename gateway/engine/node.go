@@ -31,9 +31,9 @@ type node struct {
 	past    int // where in ended the next one goes
 	heard   time.Duration
 	met     bool          // heard has a meaning
-	left    bool          // it said goodbye itself
-	askedAt time.Duration // before this it is not asked over narrowband
-	timer   timer         // set while it is online: when its silence is looked at
+	missed  bool          // the gateway has started and waits for its first hello
+	askedAt time.Duration // when what it was asked over narrowband is over, one each narrowbandPause
+	timer   timer         // when its silence is looked at
 
 	queue  queue
 	flying int
@@ -48,6 +48,9 @@ type node struct {
 	doubt
 	refusedAt time.Duration // when another board was refused under its name; 0 for never
 	skewed    int           // how many words in a row told a clock that is off
+
+	told   uint64        // the highest event that a word of this session spoke of
+	toldAt time.Duration // when the agent last said which event comes next
 
 	owed    bool
 	gap     bool
@@ -119,10 +122,12 @@ func (e *Engine) uplink(now Now, in *Uplink) {
 		}
 	case *wire.Heartbeat:
 		if n := e.alive(now, in.Node, m.Session); n != nil {
+			n.tells(now, m.Next)
 			e.skew(now, n, m.Clock, true)
 		}
 	case *wire.Digest:
 		if n := e.alive(now, in.Node, m.Session); n != nil {
+			n.tells(now, m.Next)
 			e.digest(n, m)
 		}
 	case *wire.Event:
@@ -183,11 +188,12 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	}
 	e.forgive(now, n)
 	e.shorts[m.Short] = n.ID
+	old := false // then it begins anew at the welcome, and would not take what comes before
 	switch {
 	case n.session != m.Session:
 		// The same hello once more may be older than events that came since.
 		e.part(now, n, "connected anew")
-		e.align(now, n, m)
+		old = e.align(now, n, m)
 		n.doubt = doubt{}
 		e.clear(now, alarmPathDead, n.ID)
 	case n.cursor.Incarnation != m.Incarnation:
@@ -202,13 +208,15 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	n.Intents, n.Pins, n.Board, n.Workers, n.LastHello = m.Intents, m.Pins, m.Board, m.Workers, now.Wall
 	e.renew(n)
 	first := !n.met
-	n.session, n.heard, n.met, n.left = m.Session, now.Mono, true, false
+	n.session, n.heard, n.met, n.Left, n.missed = m.Session, now.Mono, true, false, false
+	n.told = 0
+	n.tells(now, m.Next)
 	e.newer(now, n, m, first)
 	e.skew(now, n, m.Clock, m.ClockSet)
 	w := &wire.Welcome{Session: m.Session, Epoch: e.counters.Epoch, Now: now.Wall,
 		HeartbeatMs: uint32(e.cfg.Heartbeat.Milliseconds()), Through: n.cursor.Last}
 	e.send(n, w, &w.Through)
-	if !repeated {
+	if !repeated && !old {
 		e.comeback(now, n)
 	}
 }
@@ -224,8 +232,9 @@ func (e *Engine) unwelcome(id string, m *wire.Hello) string {
 	return ""
 }
 
-// align compares what the agent remembers with what the log has of it.
-func (e *Engine) align(now Now, n *node, m *wire.Hello) {
+// align compares what the agent remembers with what the log has of it. It reports
+// whether the agent's journal is an older copy of itself.
+func (e *Engine) align(now Now, n *node, m *wire.Hello) (old bool) {
 	c := &n.cursor
 	switch {
 	case c.Incarnation != m.Incarnation:
@@ -241,9 +250,12 @@ func (e *Engine) align(now Now, n *node, m *wire.Hello) {
 	case m.Next <= c.Last:
 		e.incident(now, "agent_rolled_back", n.ID, fmt.Sprintf(
 			"the agent's next event is %d, the log has %d already: has it lost its latest records?", m.Next, c.Last))
+		// The cursor stays: by the welcome the agent learns that its journal is an
+		// old copy, ends what waits in it, and begins a new incarnation.
 		e.forgotten(now, n)
-		c.Last = m.First - 1
+		return true
 	}
+	return false
 }
 
 // forgotten ends what the agent can no longer answer for. Nothing is sent again
@@ -297,8 +309,15 @@ func (e *Engine) goodbye(now Now, n *node, m *wire.Goodbye) {
 			reason = "connection lost"
 		}
 	}
-	e.part(now, n, reason)
-	n.left = !m.Lost
+	if m.Lost {
+		e.lose(now, n, reason)
+	} else {
+		e.part(now, n, reason)
+	}
+	if left := !m.Lost; left != n.Left {
+		n.Left = left
+		e.renew(n)
+	}
 	for _, r := range m.Unstarted {
 		i := e.insts[r.Seq]
 		if i == nil || i.node != n || i.Token != r.Token || i.StartedAt != 0 {
@@ -307,6 +326,13 @@ func (e *Engine) goodbye(now Now, n *node, m *wire.Goodbye) {
 		e.requeue(now, i, "its node stopped before starting it")
 		e.arm(now, i)
 	}
+}
+
+// lose ends a session that the node has not ended itself: that is an alarm until the
+// next hello (C1).
+func (e *Engine) lose(now Now, n *node, reason string) {
+	e.condition(now, alarmOffline, n.ID, reason)
+	e.part(now, n, reason)
 }
 
 // part ends a node's session.
@@ -362,7 +388,29 @@ func (e *Engine) watch(now Now, n *node) {
 	e.timers.put(&n.timer, max(n.heard+e.cfg.OfflineAfter, now.Mono+1))
 }
 
+// expect waits for a node of the log: unless it had taken leave it should be there
+// when the gateway starts, or soon after.
+func (e *Engine) expect(n *node) {
+	if !n.Left {
+		e.timers.put(&n.timer, 1) // at once: how late it is by then is not known yet
+	}
+}
+
+// miss raises the alarm for a node that was expected and did not come (C1).
+func (e *Engine) miss(now Now, n *node) {
+	if !n.missed {
+		n.missed, n.heard = true, now.Mono
+		e.watch(now, n)
+		return
+	}
+	n.missed = false
+	e.condition(now, alarmOffline, n.ID, "not heard of since the gateway has started")
+}
+
 func (e *Engine) checkNode(now Now, n *node) {
+	if !n.online && !n.met {
+		e.miss(now, n)
+	}
 	if !n.online {
 		return
 	}

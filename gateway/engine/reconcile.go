@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 const (
@@ -56,7 +57,7 @@ func (e *Engine) query(n *node, refs []wire.Ref) {
 // a wiped one is silent first. In its own session an agent may begin anew.
 func (e *Engine) impostor(now Now, n *node, m *wire.Hello) string {
 	known := n.cursor.Incarnation
-	if known == 0 || known == m.Incarnation || !n.known || n.left || !n.met || n.session != 0 && n.session == m.Session {
+	if mutant.On(mutant.BoardBelieved) || known == 0 || known == m.Incarnation || !n.known || n.Left || !n.met || n.session != 0 && n.session == m.Session {
 		return ""
 	}
 	if silent := now.Mono - n.heard; silent < e.cfg.OfflineAfter {
@@ -100,7 +101,7 @@ func (e *Engine) newer(now Now, n *node, m *wire.Hello, first bool) {
 		top = e.began
 	}
 	switch {
-	case m.TopSeq < top.NextSeq && m.TopToken < top.NextToken:
+	case m.TopSeq < top.NextSeq && m.TopToken < top.NextToken, mutant.On(mutant.RestoreUnseen):
 	case m.TopSeq >= c.NextSeq+mostLost || m.TopToken >= c.NextToken+mostLost:
 		e.alarm(now, "implausible_numbers", n.ID, fmt.Sprintf(
 			"the agent has seen instruction %d and token %d, this log has given out up to %d and %d: that is too much to have been lost, so it is not believed",

@@ -22,6 +22,7 @@ type report struct {
 	received, started, finished int64
 	percent                     uint8
 	event                       uint64
+	fresh                       bool // an event that was not told before
 	path                        Path
 }
 
@@ -49,6 +50,8 @@ func (e *Engine) inOrder(n *node, number uint64) bool {
 
 // event takes in the next event of a node.
 func (e *Engine) event(now Now, n *node, m *wire.Event) {
+	fresh := n.untold(now, m.Number)
+	n.told = max(n.told, m.Number)
 	if !e.inOrder(n, m.Number) {
 		return
 	}
@@ -58,7 +61,7 @@ func (e *Engine) event(now Now, n *node, m *wire.Event) {
 	}
 	e.take(now, i, report{phase: m.Phase, code: m.Code, detail: m.Detail, payload: m.Payload,
 		received: m.ReceivedAt, started: m.StartedAt, finished: m.FinishedAt, percent: m.Percent,
-		event: m.Number, path: PathPrimary})
+		event: m.Number, fresh: fresh, path: PathPrimary})
 }
 
 // reported finds the instruction of a report and checks that the node may speak
@@ -163,6 +166,7 @@ func (e *Engine) states(now Now, n *node, m *wire.Report) {
 // returns whether the report brought anything new.
 func (e *Engine) take(now Now, i *inst, r report) bool {
 	defer e.arm(now, i)
+	e.arrived(now, i, r)
 	if e.stopped(now, i, r) {
 		return true
 	}
@@ -221,10 +225,7 @@ func (e *Engine) confirm(now Now, i *inst, r report) bool {
 		i.Retries--
 	}
 	if i.flying && i.ReceivedAt == 0 {
-		e.acks.confirm(now, now.Mono-i.sentAt, e.cfg.LatencyLimit)
-		if r.path == PathPrimary {
-			i.node.proven()
-		}
+		e.acks.confirm(now)
 		e.effects.Confirms = append(e.effects.Confirms, Confirm{r.path, max(0, now.Mono-i.firstAt)})
 	}
 	e.ground(i)

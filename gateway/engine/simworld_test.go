@@ -159,7 +159,7 @@ func (w *world) chaos() {
 		case 1:
 			w.gateway.jump(int64(w.rnd.IntN(40_000) - 20_000))
 		case 2, 3:
-			a.crash(false)
+			a.crash(w.plant == plantHasty && !w.restores) // that one shows with lost cards only
 		case 4:
 			a.crash(!w.restores && w.chance(0.5))
 		case 5:

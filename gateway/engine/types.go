@@ -240,6 +240,8 @@ type Node struct {
 	Workers     uint16            `cbor:"9,keyasint,omitempty"`
 	FirstSeen   int64             `cbor:"10,keyasint"` // Unix ms
 	LastHello   int64             `cbor:"11,keyasint"` // Unix ms
+	// Left says that it has taken leave and not said hello since: nobody expects it.
+	Left bool `cbor:"12,keyasint,omitempty"`
 }
 
 // Cursor is the last event of a node that is in the log (B7).

@@ -37,13 +37,19 @@ const (
 	ForgetsOnSend          // the agent: an event is forgotten when it is sent
 	InterruptedIsOK        // the agent: what a crash interrupted is reported as done
 	ResultUnwritten        // the agent: a result is told without being written down
+	RestoreUnseen          // the gateway: that its log is an older copy is not noticed
+	BoardBelieved          // the gateway: another board is believed while the one that the log knows is heard
+	CopyBelieved           // the agent: an older copy of its journal is taken for the journal
+	QueueUnmet             // the agent: what waits in the journal starts before the first welcome
+	StrangerCancels        // the agent: not welcomed, it answers a cancel of what it does not know
 	faults
 )
 
 var names = [faults]string{"none", "effects_first", "token_reused", "stale_accepted", "index_lost", "cursor_lost",
 	"version_stuck", "retry_timer_lost", "table_ignored", "unknown_is_success", "gap_accepted", "task_index_lost",
 	"publish_repeated", "unknown_repeated", "cancel_hides", "acts_first", "lines_ignored", "dedupe_after_run", "late_starts",
-	"forgets_on_send", "interrupted_is_ok", "result_unwritten"}
+	"forgets_on_send", "interrupted_is_ok", "result_unwritten", "restore_unseen", "board_believed", "copy_believed", "queue_unmet",
+	"stranger_cancels"}
 
 // String is the fault's name.
 func (f Fault) String() string {

@@ -211,3 +211,18 @@ func (s *Store) Crash(keep int) {
 	s.durable += uint64(keep)
 	s.applied, s.pending, s.era, s.failing = s.durable, nil, s.era+1, nil
 }
+
+// Copy returns another store with what is durable in this one.
+func (s *Store) Copy() *Store {
+	c := New()
+	for _, chunk := range s.table.chunks {
+		c.table.chunks = append(c.table.chunks, append(make([]entry, 0, chunkLen+1), chunk...))
+	}
+	for k := len(s.pending) - 1; k >= 0; k-- {
+		back := s.pending[k]
+		for n := len(back) - 1; n >= 0; n-- {
+			c.put(back[n].key, back[n].old)
+		}
+	}
+	return c
+}

@@ -323,3 +323,19 @@ func TestWaitSaysWhatIsDurable(t *testing.T) {
 		t.Errorf("synced as it is written: %v", err)
 	}
 }
+
+// TestCopyHasWhatIsDurable: a copy knows nothing of what was not durable when it was
+// made, and goes its own way.
+func TestCopyHasWhatIsDurable(t *testing.T) {
+	s := memstore.New()
+	put(t, inMemory{s}, "a=1", "b=2")
+	s.Sync(s.Applied())
+	put(t, inMemory{s}, "a=one", "-b", "c=3")
+	c := s.Copy()
+	want(t, scan(t, inMemory{c}, "", "", false, 9), "a=1", "b=2")
+	put(t, inMemory{c}, "d=4")
+	want(t, scan(t, inMemory{s}, "", "", false, 9), "a=one", "c=3")
+	s.Crash(0)
+	want(t, scan(t, inMemory{s}, "", "", false, 9), "a=1", "b=2")
+	want(t, scan(t, inMemory{c}, "", "", false, 9), "a=1", "b=2", "d=4")
+}
