@@ -193,7 +193,6 @@ func arguments(o Options, image string, socket func(string) string) []string {
 		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
 		"-qmp", "unix:" + socket("qmp") + ",server=on,wait=off",
 		"-qtest", "unix:" + socket("qtest") + ",server=on,wait=off", "-qtest-log", "none",
-		"-global", fmt.Sprintf("pl061.pullups=%d", o.PullUp), "-global", fmt.Sprintf("pl061.pulldowns=%d", ^o.PullUp),
 		"-device", "virtio-serial-pci", "-chardev", "socket,id=line,path=" + socket("line") + ",server=on,wait=off",
 		"-device", "virtserialport,chardev=line,name=" + talk.Port,
 		"-netdev", net, "-device", "virtio-net-pci,netdev=n0,id=nic,romfile=",
