@@ -16,7 +16,7 @@ func (a *Agent) openBoard(ctx context.Context) (gpio.Board, error) {
 	if a.board != nil {
 		return a.board, nil
 	}
-	return gpio.OpenBoard(ctx, a.cfg.GPIO, gpio.BoardOptions{Log: a.log, Sim: gpio.SimOptions{
+	return gpio.OpenBoard(ctx, a.cfg.GPIO, gpio.BoardOptions{Log: a.log, Pins: a.cfg.Pins, Sim: gpio.SimOptions{
 		Trace: a.cfg.GPIOTrace, Levels: filepath.Join(a.cfg.Data, LevelsFile), Any: len(a.cfg.Pins) > 0}})
 }
 
@@ -43,8 +43,9 @@ func (a *Agent) Reload(ctx context.Context, cfg Config) error {
 func differences(a, b Config) (names []string) {
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	for i := range x.NumField() {
-		name := x.Type().Field(i).Tag.Get("yaml")
-		if name != "pins" && !reflect.DeepEqual(x.Field(i).Interface(), y.Field(i).Interface()) {
+		field := x.Type().Field(i)
+		name := field.Tag.Get("yaml")
+		if field.IsExported() && name != "pins" && !reflect.DeepEqual(x.Field(i).Interface(), y.Field(i).Interface()) {
 			names = append(names, name)
 		}
 	}

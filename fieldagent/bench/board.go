@@ -41,7 +41,7 @@ func openBench(ctx context.Context, file, kind string, log *slog.Logger) (*bench
 	if cfg.GPIO == "" {
 		cfg.GPIO = gpio.BoardChardev
 	}
-	board, err := gpio.OpenBoard(ctx, cfg.GPIO, gpio.BoardOptions{Log: log, Sim: gpio.SimOptions{
+	board, err := gpio.OpenBoard(ctx, cfg.GPIO, gpio.BoardOptions{Log: log, Pins: cfg.Pins, Sim: gpio.SimOptions{
 		Trace: cfg.GPIOTrace, Levels: simLevels(cfg)}})
 	if err != nil {
 		return nil, err

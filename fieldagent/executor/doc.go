@@ -71,7 +71,9 @@
 // If the gateway has events that the journal does not know, the journal is an old
 // copy of itself. The agent then begins a new incarnation, which tells the gateway
 // that things were forgotten, and numbers its events from 1 again. What the old
-// copy says is waiting may have run since and ends with CodeUnknown.
+// copy says is waiting may have run since and ends with CodeUnknown. What a process
+// says of what a crash interrupted, before it was ever welcomed, does not count as
+// known: its numbers could hide that the gateway has others under them.
 //
 // # What is remembered, and for how long
 //

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"unsafe"
 )
@@ -22,8 +21,8 @@ import (
 type Chardev struct {
 	k kernel
 
-	mu    sync.Mutex // guards chips
-	found []chip
+	found  []chip
+	closed error // chips that may not be opened, and why; nil if there are none
 }
 
 var _ Board = (*Chardev)(nil)
@@ -42,19 +41,18 @@ func OpenChardev() (*Chardev, error) { return openChardev(thisKernel()) }
 
 func openChardev(k kernel) (*Chardev, error) {
 	b := &Chardev{k: k}
-	chips, err := b.scan()
-	if err != nil {
+	if err := b.scan(); err != nil {
 		return nil, err
 	}
-	b.found = chips
 	return b, nil
 }
 
-// scan reads what all chips say of themselves and their lines.
-func (b *Chardev) scan() ([]chip, error) {
+// scan reads what all chips say of themselves and their lines. One that can't be
+// opened does not keep the others from being used.
+func (b *Chardev) scan() error {
 	paths, err := b.k.chips()
 	if err != nil {
-		return nil, fmt.Errorf("list gpio chips: %w", err)
+		return fmt.Errorf("list gpio chips: %w", err)
 	}
 	var all []chip
 	var errs []error
@@ -67,14 +65,16 @@ func (b *Chardev) scan() ([]chip, error) {
 			all = append(all, c)
 		}
 	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
-	}
-	if len(all) == 0 {
-		return nil, noChips(devices)
+	b.closed = errors.Join(errs...)
+	switch {
+	case len(all) == 0 && b.closed != nil:
+		return b.closed
+	case len(all) == 0:
+		return noChips(devices)
 	}
 	slices.SortFunc(all, func(a, b chip) int { return cmp.Or(cmp.Compare(a.label, b.label), cmp.Compare(a.name, b.name)) })
-	return all, nil
+	b.found = all
+	return nil
 }
 
 // readChip opens a chip and lists its lines.
@@ -131,16 +131,10 @@ type place struct {
 // exact is the one spelling that every line has.
 func (p place) exact() string { return p.chip.label + ":" + strconv.Itoa(p.offset) }
 
-func (b *Chardev) chips() []chip {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.found
-}
-
 // Names implements Board: the lines by their names, those without one of their
 // own as CHIP:OFFSET.
 func (b *Chardev) Names() []string {
-	chips := b.chips()
+	chips := b.found
 	var names []string
 	for _, c := range chips {
 		for i := range c.lines {
@@ -152,12 +146,14 @@ func (b *Chardev) Names() []string {
 
 // Resolve implements Board.
 func (b *Chardev) Resolve(name string) (string, error) {
-	chips := b.chips()
-	p, err := locate(chips, name)
+	p, err := locate(b.found, name)
+	if err != nil && b.closed != nil {
+		return "", fmt.Errorf("%w; not all chips can be used: %w", err, b.closed)
+	}
 	if err != nil {
 		return "", err
 	}
-	return shortest(chips, p), nil
+	return shortest(b.found, p), nil
 }
 
 // shortest is the name that a line goes by: its own if no other has it.
@@ -250,7 +246,7 @@ func locateOffset(chips []chip, name, label string, offset int) (place, error) {
 
 // Open implements Board.
 func (b *Chardev) Open(name string, r Request) (Pin, error) {
-	p, err := locate(b.chips(), name)
+	p, err := locate(b.found, name)
 	if err != nil {
 		return nil, err
 	}

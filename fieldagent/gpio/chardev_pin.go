@@ -48,6 +48,7 @@ type charPin struct {
 	// are still what they were.
 	directed  bool
 	commanded *Level
+	seq       uint32 // of the last edge that was read; belongs to the reader while there is one
 }
 
 // config is how the line is to be, with the level of an output. Without a
@@ -142,24 +143,25 @@ func (p *charPin) Edges(to chan<- Edge) (func() error, error) {
 		// Without deadlines the reader could never be ended.
 		return nil, fmt.Errorf("watch %s: %w: the system can't wait for its events: %w", p.name, ErrUnsupported, err)
 	}
+	since := p.k.now()
 	c := p.config(flagRising|flagFalling, Low)
 	if err := p.d.ioctl(ioSetConfig, unsafe.Pointer(&c)); err != nil {
 		return nil, edgeError(p.name, err)
 	}
-	r := &edgeReader{p: p, to: to, quit: make(chan struct{}), done: make(chan struct{})}
+	r := &edgeReader{p: p, to: to, since: since, quit: make(chan struct{}), done: make(chan struct{})}
 	go r.run()
 	return r.stop, nil
 }
 
 // edgeReader reads the events of a line until it is stopped.
 type edgeReader struct {
-	p    *charPin
-	to   chan<- Edge
-	quit chan struct{}
-	done chan struct{}
-
-	known bool   // seq is the number of the last edge
-	seq   uint32 // of the last edge
+	p  *charPin
+	to chan<- Edge
+	// since is when edge detection was turned on. What the kernel has kept from an
+	// earlier time is of no use any more.
+	since time.Duration
+	quit  chan struct{}
+	done  chan struct{}
 }
 
 // stop ends the reader and turns edge detection off.
@@ -187,7 +189,8 @@ func (r *edgeReader) run() {
 	for {
 		n, err := r.p.d.Read(buf[:])
 		for at := 0; at+eventBytes <= n; at += eventBytes {
-			if !r.send(r.edge(parseEvent(buf[at:]))) {
+			e, fresh := r.edge(parseEvent(buf[at:]))
+			if fresh && !r.send(e) {
 				return
 			}
 		}
@@ -216,13 +219,11 @@ func (r *edgeReader) send(e Edge) bool {
 }
 
 // edge adds what the kernel does not say: the wall clock time, and what is
-// missing since the last edge.
-func (r *edgeReader) edge(e lineEvent) Edge {
+// missing since the edge that was read before.
+func (r *edgeReader) edge(e lineEvent) (out Edge, fresh bool) {
 	at := time.Duration(e.nanos)
-	out := Edge{Pin: r.p.name, Level: Level(e.rising), Kernel: at, At: time.Now().Add(at - r.p.k.now())}
-	if r.known {
-		out.Missed = uint64(e.seq - r.seq - 1) // in 32 bits, which wrap around
-	}
-	r.known, r.seq = true, e.seq
-	return out
+	out = Edge{Pin: r.p.name, Level: Level(e.rising), Kernel: at, At: time.Now().Add(at - r.p.k.now()),
+		Missed: uint64(e.seq - r.p.seq - 1)} // in 32 bits, which wrap around
+	r.p.seq = e.seq
+	return out, at >= r.since
 }

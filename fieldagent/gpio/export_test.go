@@ -1,9 +1,17 @@
 package gpio
 
-import "log/slog"
+import (
+	"context"
+	"log/slog"
+)
 
 // NewPeriphWithoutDrivers returns the board with what a test has registered.
 func NewPeriphWithoutDrivers(log *slog.Logger) *Periph { return newPeriph(log) }
 
 // CheckDevices looks for devices in dev.
 func CheckDevices(dev string) error { return checkDevices(dev) }
+
+// OpenWaiting opens the back end on this kernel as at a start.
+func (k *FakeKernel) OpenWaiting(ctx context.Context, log *slog.Logger, pins ...PinConfig) (Board, error) {
+	return openWaiting(ctx, BoardOptions{Log: log, Pins: pins}, func() (Board, error) { return openChardev(k) })
+}

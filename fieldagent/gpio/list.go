@@ -31,7 +31,7 @@ func List(b Board) ([]Line, error) {
 }
 
 func (b *Chardev) list() ([]Line, error) {
-	chips := b.chips()
+	chips := b.found
 	var lines []Line
 	for _, c := range chips {
 		found, err := b.listChip(chips, c)

@@ -258,11 +258,23 @@ func (o *Owner) ask(ctx context.Context, what string, do func() (Level, error)) 
 	defer working.Stop()
 	select {
 	case a := <-r.reply:
-		if a.err != nil {
-			return Low, fmt.Errorf("%s: %w", what, a.err)
-		}
-		return a.level, nil
+		return a.named(what)
 	case <-working.C:
 		return Low, fmt.Errorf("%s: %w: no answer for %v: look at the pin, then restart the agent", what, ErrUnknown, answer)
+	case <-o.done:
 	}
+	select {
+	case a := <-r.reply: // it came before the end
+		return a.named(what)
+	default:
+		return Low, fmt.Errorf("%s: %w: the owner of the pins broke off: look at the pin", what, ErrUnknown)
+	}
+}
+
+// named adds what was asked for to an error.
+func (r reply) named(what string) (Level, error) {
+	if r.err != nil {
+		return Low, fmt.Errorf("%s: %w", what, r.err)
+	}
+	return r.level, nil
 }

@@ -28,6 +28,11 @@ func run(t *testing.T, b gpio.Board, pins ...gpio.PinConfig) (o *gpio.Owner, sto
 		return result
 	}
 	t.Cleanup(func() { _ = stop() })
+	select {
+	case <-o.Started():
+	case err := <-ended:
+		t.Fatalf("the owner did not start: %v", err)
+	}
 	return o, stop
 }
 

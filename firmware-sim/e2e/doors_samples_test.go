@@ -82,13 +82,17 @@ func TestSampleConfigurations(t *testing.T) {
 	shows(t, text, keys(reflect.TypeFor[fieldagent.Config]()))
 	// What is commented out is right as well.
 	whole := regexp.MustCompile(`(?m)^# ([a-z_]+: )`).ReplaceAllString(text, "$1")
-	whole = strings.Replace(whole, "gpio: periph", "gpio: sim", 1)
+	whole = strings.Replace(whole, "gpio: chardev", "gpio: sim", 1)
+	whole = regexp.MustCompile(`(?m)^# (pins:| {2,}(?:- )?[a-z_]+: )`).ReplaceAllString(whole, "$1")
 	a = fieldagent.DefaultConfig()
 	if err := a.ReadConfig(strings.NewReader(whole)); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.Validate(); err != nil {
 		t.Error(err)
+	}
+	if len(a.Pins) != 2 {
+		t.Errorf("the sample pin map has %d pins, want 2", len(a.Pins))
 	}
 }
 

@@ -114,8 +114,9 @@ func (c *client) forget() {
 
 // cardRestored notes that an agent's journal is an older copy of itself. If the
 // gateway has an event on disk that the copy cannot have, or knows another memory
-// of the agent's, it must notice. If it has none, nobody can: what the agent did
-// since and has told nobody may be done again.
+// of the agent's, it must notice. If it has none, nobody can, and what the agent did
+// since may be done again: what is told over narrowband carries no number that a
+// card could be held against.
 func (c *checker) cardRestored(a *agent) {
 	card := a.copied
 	was := nodeLife{a.id, card.incarnation, a.copies - 1}
@@ -131,8 +132,8 @@ func (c *checker) cardRestored(a *agent) {
 			c.memory.unsure[t] = true
 		}
 	}
-	for t, by := range c.saidBy {
-		if by == a {
+	for t, o := range c.book.tokens {
+		if c.book.insts[o.seq].Node == a.id {
 			delete(c.reported, t) // it may tell something else now
 			c.retold[t] = true
 		}

@@ -35,6 +35,7 @@
 //	link.go     the paths between them
 //	client.go   who submits
 //	clock.go    clocks that are wrong
+//	memory.go   memories that are lost or doubled: restored logs and cards, second boards
 //	check*.go   the invariants
 //	run.go      one seed; shrink.go less of it
 package explore

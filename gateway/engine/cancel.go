@@ -97,12 +97,12 @@ func (i *inst) undone() bool {
 }
 
 // abandon takes an attempt with an unknown outcome out of the operator queue. It
-// would be false to call that CANCELLED; the agent is told to stop it, and what it
-// reports still counts.
+// would be false to call that CANCELLED; the agent is told to stop it, unless it has
+// forgotten it, and what it reports still counts.
 func (e *Engine) abandon(now Now, i *inst, in *Cancel) {
 	i.Operator = false
 	e.wish(now, i, in)
-	if i.node.online && i.Attempt != 0 && i.Code == wire.CodeNone {
+	if i.node.online && i.Attempt != 0 && i.Code == wire.CodeNone && i.Reason != ReasonForgotten {
 		e.sendCancel(now, i, "cancelled by "+i.CancelBy)
 	}
 }
