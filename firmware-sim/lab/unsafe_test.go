@@ -2,9 +2,7 @@ package lab
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -48,18 +46,6 @@ func (k *kit) unsynced(t *testing.T, program, source string, changes ...[2]strin
 		t.Fatal(err)
 	}
 	return out
-}
-
-// moduleDir is where the sources of a module lie.
-func moduleDir(t *testing.T, module string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module)
-	cmd.Dir = moduleRoot
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(fmt.Errorf("find %s: %w", module, err))
-	}
-	return strings.TrimSpace(string(out))
 }
 
 // unsyncedAgent does not wait for its journal to be on disk.

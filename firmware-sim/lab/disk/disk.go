@@ -183,7 +183,7 @@ func (d *Disk) Cut() int {
 	}
 	d.counts.Cuts++
 	d.counts.Lost += lost
-	d.counts.Kept += len(d.memory)
+	d.counts.Kept += len(d.memory) - lost
 	clear(d.memory)
 	return lost
 }
