@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -61,7 +62,12 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	began := time.Now()
 	code := m.Run()
+	if k := theKit; k != nil && len(k.bootTook) > 0 {
+		fmt.Printf("lab: %d boots of %v to %v, programs built in %v, %v in all\n", len(k.bootTook), slices.Min(k.bootTook).Round(time.Millisecond),
+			slices.Max(k.bootTook).Round(time.Millisecond), k.took.Round(time.Second), time.Since(began).Round(time.Second))
+	}
 	if kitDir != "" {
 		_ = os.RemoveAll(kitDir)
 	}
