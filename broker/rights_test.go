@@ -13,6 +13,7 @@ var everything = []string{
 	"d/p00001", "d/p00002", "n/p00001", "$SYS/broker/clients", "$apollo/x",
 	"apollo/default/task/t1/status", "apollo/default/task/t1/other", "apollo/default/task/a/b/status",
 	"apollo/default/node/pump-1/state", "apollo/default/alarm",
+	"apollo/default/node/pump-1/pin/valve-1", "apollo/default/node/a/b/pin/valve-1", "apollo/default/node/pump-1/pin/a/b",
 	"apollo/default/reply/hmi", "apollo/default/reply/other", "apollo/north/task/t1/status",
 	"answers/hmi",
 }
@@ -21,20 +22,21 @@ var everything = []string{
 // nothing of ours besides; a filter that can match nothing is refused visibly.
 func TestB19_SubscriptionsDeliverWhatTheRoleMayRead(t *testing.T) {
 	operator := []string{"apollo/default/task/t1/status", "apollo/default/node/pump-1/state", "apollo/default/alarm",
-		"apollo/default/reply/hmi", "answers/hmi"}
+		"apollo/default/node/pump-1/pin/valve-1", "apollo/default/reply/hmi", "answers/hmi"}
 	cases := []struct {
 		id, listener, filter string
 		want                 []string // nil: refused
 	}{
 		{"hmi", "mqtt", "#", operator},
 		{"hmi", "mqtt", "+/+/+/+/+", []string{"apollo/default/task/t1/status", "apollo/default/node/pump-1/state"}},
-		{"hmi", "mqtt", "apollo/#", operator[:4]},
+		{"hmi", "mqtt", "apollo/#", operator[:5]},
 		{"hmi", "mqtt", "apollo/default/task/+/status", operator[:1]},
 		{"hmi", "mqtt", "apollo/default/alarm", operator[2:3]},
-		{"hmi", "mqtt", "apollo/default/reply/hmi", operator[3:4]},
-		{"hmi", "mqtt", "apollo/default/reply/+", operator[3:4]},
+		{"hmi", "mqtt", "apollo/default/reply/hmi", operator[4:5]},
+		{"hmi", "mqtt", "apollo/default/reply/+", operator[4:5]},
+		{"hmi", "mqtt", "apollo/default/node/+/pin/+", operator[3:4]},
 		{"hmi", "mqtt", "apollo/default/task", []string{}},
-		{"hmi", "mqtt", "answers/#", operator[4:]},
+		{"hmi", "mqtt", "answers/#", operator[5:]},
 		{"hmi", "mqtt", "apollo/default/cmd/#", nil},
 		{"hmi", "mqtt", "apollo/default/evt/+", nil},
 		{"hmi", "mqtt", "apollo/default/reply/other", nil},

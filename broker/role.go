@@ -68,7 +68,7 @@ func (r rights) mayRead(topic string) bool {
 	}
 	t := r.topics
 	switch {
-	case topic == t.alarm, topic == r.read, t.status.has(topic), t.state.has(topic):
+	case topic == t.alarm, topic == r.read, t.status.has(topic), t.state.has(topic), t.isPin(topic):
 		return true
 	case topic == t.task:
 		return true // nothing is ever delivered there
@@ -93,7 +93,7 @@ func (r rights) maySubscribe(filter string) bool {
 	switch {
 	case !reserved(filter), overlaps(filter, t.task), overlaps(filter, t.alarm):
 		return true
-	case overlaps(filter, t.statuses), overlaps(filter, t.nodes):
+	case overlaps(filter, t.statuses), overlaps(filter, t.nodes), overlaps(filter, t.pins):
 		return true
 	}
 	return overlaps(filter, r.read) || overlaps(filter, r.read+"/#")

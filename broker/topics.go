@@ -14,6 +14,7 @@ type topics struct {
 	task, alarm     string
 	status, state   affix  // of the status and state topics, around their one level
 	statuses, nodes string // as filters
+	pins            string // likewise
 }
 
 // affix is what stands around the level that varies.
@@ -27,7 +28,8 @@ func newTopics(site string) (topics, error) {
 	if err != nil {
 		return topics{}, err
 	}
-	t := topics{Topics: w, task: w.Task(), alarm: w.Alarm(), statuses: w.TaskStatus(anyLevel), nodes: w.NodeState(anyLevel)}
+	t := topics{Topics: w, task: w.Task(), alarm: w.Alarm(), statuses: w.TaskStatus(anyLevel), nodes: w.NodeState(anyLevel),
+		pins: w.NodePin(anyLevel, anyLevel)}
 	t.status.prefix, t.status.suffix, _ = strings.Cut(t.statuses, anyLevel)
 	t.state.prefix, t.state.suffix, _ = strings.Cut(t.nodes, anyLevel)
 	return t, nil
@@ -41,6 +43,16 @@ func (a affix) has(topic string) bool {
 	}
 	level, ok := strings.CutSuffix(rest, a.suffix)
 	return ok && level != "" && !strings.Contains(level, "/")
+}
+
+// isPin reports whether topic is that of one pin of one node.
+func (t *topics) isPin(topic string) bool {
+	rest, ok := strings.CutPrefix(topic, t.state.prefix)
+	if !ok {
+		return false
+	}
+	node, pin, ok := strings.Cut(rest, "/pin/")
+	return ok && node != "" && pin != "" && !strings.Contains(node, "/") && !strings.Contains(pin, "/")
 }
 
 // reserved reports whether the topic or filter belongs to the system: ours,

@@ -104,7 +104,12 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w *works) (err error) {
 	l := newLoop()
 	l.journal, l.intents, l.log, l.now = j, w, a.log, a.clock()
-	core, out, err := executor.New(a.coreConfig(w), records, l.now())
+	o := &overseer{pins: w.pins, loop: l, log: a.log, local: a.cfg.LocalSwitch}
+	local, err := o.isLocal(ctx)
+	if err != nil {
+		return err // who works there may rely on it
+	}
+	core, out, err := executor.New(a.coreConfig(w, local), records, l.now())
 	if err != nil {
 		return fmt.Errorf("%w; move %s away to start afresh, the gateway will settle what was open", err, a.cfg.Data)
 	}
@@ -125,6 +130,9 @@ func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w
 	for _, k := range links {
 		running.Go(func() { k.Run(linkCtx) })
 	}
+	running.Go(func() { o.watch(linkCtx, local) })
+	running.Go(func() { o.ends(linkCtx) })
+	l.fall = func(f executor.Fall) { running.Go(func() { o.fall(linkCtx, f) }) }
 	a.log.Info("agent started", "site", a.cfg.Site, "gateway", a.cfg.Gateway, "narrowband", a.cfg.Narrowband,
 		"gpio", a.cfg.GPIO, "data", a.cfg.Data, "workers", a.cfg.Workers, "version", a.version)
 	if a.cfg.Narrowband == "" {
@@ -137,7 +145,7 @@ func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w
 	return nil
 }
 
-func (a *Agent) coreConfig(w *works) executor.Config {
+func (a *Agent) coreConfig(w *works, local bool) executor.Config {
 	var told []string
 	for _, p := range w.pins.Names() {
 		if wire.CheckPin(p) == nil && len(told) < maxPinsTold {
@@ -150,6 +158,13 @@ func (a *Agent) coreConfig(w *works) executor.Config {
 			Intents: w.registry.Names(), Pins: told, Board: a.cfg.GPIO,
 		},
 		Incarnation: nonzero(), Check: w.Check, Workers: a.cfg.Workers, Boot: intent.Boot(a.cfg.root),
+		Autonomy: a.cfg.Autonomy, Local: local,
+		Safe: func(pin string) (level, ok bool) {
+			if c, mapped := w.pins.Config(pin); mapped && c.Safe != nil {
+				return bool(*c.Safe), true
+			}
+			return false, false
+		},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -20,6 +21,14 @@ import (
 
 // maxConfigBytes bounds a configuration file.
 const maxConfigBytes = 1 << 20
+
+// Bounds of the autonomy window, by requirement: below half a minute a link that is
+// only slow would stop work, above two minutes nobody would know what goes on.
+const (
+	MinAutonomy     = 30 * time.Second
+	MaxAutonomy     = 2 * time.Minute
+	DefaultAutonomy = time.Minute
+)
 
 // Config is everything that can be set about an agent. The file has the same
 // names as the command line, with _ for -.
@@ -56,6 +65,12 @@ type Config struct {
 	// the intent reboot; words are separated by spaces, there is no shell. Without
 	// it the agent does not offer that intent.
 	RebootCommand string `yaml:"reboot_command"`
+	// LocalSwitch is the mapped input that is 1 while somebody works at the board by
+	// hand: then the agent refuses what would actuate. Empty for none.
+	LocalSwitch string `yaml:"local_switch"`
+	// Autonomy is how long work goes on as usual without the gateway, MinAutonomy to
+	// MaxAutonomy, or 0 for ever.
+	Autonomy time.Duration `yaml:"autonomy"`
 	// HardwareWatchdog is the device that resets the board when the agent is
 	// silent, for example /dev/watchdog; empty for none.
 	HardwareWatchdog string `yaml:"hardware_watchdog"`
@@ -71,6 +86,7 @@ func DefaultConfig() Config {
 	return Config{
 		Site:      "default",
 		Workers:   min(2*runtime.NumCPU(), executor.MaxWorkers),
+		Autonomy:  DefaultAutonomy,
 		LogLevel:  "info",
 		LogFormat: "text",
 	}
@@ -132,7 +148,8 @@ func (c *Config) ReadConfig(r io.Reader) error {
 
 func configKeys() []string {
 	return []string{"gateway", "narrowband", "node", "site", "labels", "gpio", "pins", "gpio_trace", "data", "username", "password_file",
-		"narrowband_username", "narrowband_password_file", "workers", "reboot_command", "hardware_watchdog", "log_level", "log_format"}
+		"narrowband_username", "narrowband_password_file", "workers", "reboot_command", "hardware_watchdog", "local_switch", "autonomy",
+		"log_level", "log_format"}
 }
 
 // text returns the setting with this name if it is a plain text one.
@@ -162,6 +179,8 @@ func (c *Config) text(name string) *string {
 		return &c.NarrowbandPasswordFile
 	case "reboot_command":
 		return &c.RebootCommand
+	case "local_switch":
+		return &c.LocalSwitch
 	case "hardware_watchdog":
 		return &c.HardwareWatchdog
 	case "log_level":
@@ -184,6 +203,12 @@ func (c *Config) set(name string, value *yaml.Node) error {
 			return err
 		}
 		c.Pins = pins
+	case "autonomy":
+		d, err := time.ParseDuration(value.Value)
+		if value.Kind != yaml.ScalarNode || err != nil {
+			return errors.New("autonomy is a time with a unit, for example 60s, or 0 for no limit")
+		}
+		c.Autonomy = d
 	case "labels":
 		var m map[string]string
 		if err := value.Decode(&m); err != nil {
@@ -254,6 +279,14 @@ func (c *Config) Validate() error {
 	}
 	if c.Workers < 1 || c.Workers > executor.MaxWorkers {
 		bad("workers", fmt.Errorf("%d is out of range; write 1 to %d", c.Workers, executor.MaxWorkers))
+	}
+	if c.Autonomy != 0 && (c.Autonomy < MinAutonomy || c.Autonomy > MaxAutonomy) {
+		bad("autonomy", fmt.Errorf("%v is out of range; write %v to %v, or 0 for no limit", c.Autonomy, MinAutonomy, MaxAutonomy))
+	}
+	if c.LocalSwitch != "" && !slices.ContainsFunc(c.Pins, func(p gpio.PinConfig) bool {
+		return p.Name == c.LocalSwitch && p.Mode == gpio.Input
+	}) {
+		bad("local_switch", fmt.Errorf("%q is not in the pin map as an input; add it to pins with direction: in", c.LocalSwitch))
 	}
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.LogLevel) {
 		bad("log_level", fmt.Errorf("%q is not one of debug, info, warn, error", c.LogLevel))

@@ -31,7 +31,10 @@ type gateway struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced at every change
 	mute    bool          // do not answer anything
-	deaf    bool          // do not take events
+	phases  wire.Phase    // the highest that it knows
+	local   bool          // by the latest heartbeat, as the next
+	foreign []wire.Foreign
+	deaf    bool // do not take events
 	hellos  []*wire.Hello
 	events  []*wire.Event // accepted, in order
 	raw     int           // events that arrived, accepted or not
@@ -63,7 +66,7 @@ func newGateway(t *testing.T, address string) *gateway {
 	}
 	topics, err := wire.NewTopics("default")
 	must(t, err)
-	g := &gateway{t: t, topics: topics, changed: make(chan struct{})}
+	g := &gateway{t: t, topics: topics, changed: make(chan struct{}), phases: wire.MaxPhase}
 	g.broker = mochi.New(&mochi.Options{InlineClient: true, SysTopicResendInterval: 1 << 30, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	must(t, g.broker.AddHook(new(allow), nil))
 	g.tcp, err = net.Listen("tcp", address)
@@ -108,7 +111,7 @@ func (g *gateway) uplink(_ *mochi.Client, _ packets.Subscription, p packets.Pack
 		if g.last < m.First-1 {
 			g.last = m.First - 1
 		}
-		g.answer(&wire.Welcome{Session: m.Session, Epoch: 1, Now: time.Now().UnixMilli(), HeartbeatMs: 200, Through: g.last})
+		g.answer(&wire.Welcome{Session: m.Session, Epoch: 1, Now: time.Now().UnixMilli(), HeartbeatMs: 200, Phases: g.phases, Through: g.last})
 	case *wire.Event:
 		g.raw++
 		switch {
@@ -122,6 +125,7 @@ func (g *gateway) uplink(_ *mochi.Client, _ packets.Subscription, p packets.Pack
 		}
 	case *wire.Heartbeat:
 		g.beats++
+		g.local, g.foreign = m.Local, m.Foreign
 	case *wire.Report:
 		g.reports = append(g.reports, m)
 	case *wire.Digest:
@@ -205,6 +209,16 @@ func (g *gateway) results(seq uint64) (found []*wire.Event) {
 	for _, e := range g.events {
 		if e.Seq == seq && e.Phase == wire.PhaseProcessed {
 			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// ends returns how the leases of an instruction ended, for callers with the lock.
+func (g *gateway) ends(seq uint64) (found []string) {
+	for _, e := range g.events {
+		if e.Seq == seq && e.Phase == wire.PhaseLease {
+			found = append(found, e.Lease.String())
 		}
 	}
 	return found

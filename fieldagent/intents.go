@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/executor"
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
@@ -15,6 +16,7 @@ import (
 type works struct {
 	registry *intent.Registry
 	pins     *gpio.Owner
+	log      *slog.Logger
 }
 
 func newWorks(pins *gpio.Owner, version string, cfg Config, log *slog.Logger) (*works, error) {
@@ -23,7 +25,7 @@ func newWorks(pins *gpio.Owner, version string, cfg Config, log *slog.Logger) (*
 	if err != nil {
 		return nil, err
 	}
-	return &works{r, pins}, nil
+	return &works{r, pins, log}, nil
 }
 
 // Check implements Intents.
@@ -50,14 +52,16 @@ func (w *works) accepted(name string, args wire.RawMap) executor.Verdict {
 	switch a := parsed.(type) {
 	case wire.GPIOWrite:
 		line := w.line(a.Pin, gpio.Output)
-		return executor.Verdict{Lines: []string{line}, Ends: at(line, gpio.Level(a.Level))}
+		return executor.Verdict{Lines: []string{line}, Ends: at(line, gpio.Level(a.Level)), Actuates: true}
 	case wire.GPIOPulse:
 		line := w.line(a.Pin, gpio.Output)
-		return executor.Verdict{Lines: []string{line}, EndedBy: at(line, !gpio.Level(a.Level))}
+		return executor.Verdict{Lines: []string{line}, EndedBy: at(line, !gpio.Level(a.Level)), Actuates: true}
 	case wire.GPIORead:
 		return executor.Verdict{Lines: []string{w.line(a.Pin, gpio.Input)}}
+	case wire.GPIOWatch:
+		return executor.Verdict{Watch: true} // its pin can be read meanwhile
 	case wire.Reboot:
-		return executor.Verdict{Lines: w.allLines(), Reboots: true}
+		return executor.Verdict{Lines: w.allLines(), Reboots: true, Actuates: true}
 	}
 	return executor.Verdict{}
 }
@@ -81,8 +85,25 @@ func (w *works) allLines() []string {
 
 func at(line string, l gpio.Level) string { return line + " " + l.String() }
 
-// Run implements Intents. None of the intents reports its progress yet.
-func (w *works) Run(ctx context.Context, work executor.Work, _ func(uint8)) executor.Result {
-	p := w.registry.Run(ctx, work.Intent, work.Args, work.Token.String())
-	return executor.Result{Code: p.Code, Detail: p.Detail, Payload: p.Payload}
+// Run implements Intents. Only what has been seen is told meanwhile; no intent
+// knows how far it is.
+func (w *works) Run(ctx context.Context, work executor.Work, tell Tell) executor.Result {
+	began := time.Now()
+	p := w.registry.Run(ctx, work.Intent, work.Args, intent.Request{
+		Cause: work.Token.String(),
+		Clock: func() int64 { return work.At + time.Since(began).Milliseconds() },
+		Tell: func(values map[string]any) bool {
+			payload, err := wire.EncodeMap(values, wire.MaxPayloadBytes)
+			if err != nil {
+				w.log.Error("what was seen can't be told", "intent", work.Intent, "err", err)
+				return true // it would not get better
+			}
+			return tell(0, payload)
+		},
+	})
+	r := executor.Result{Code: p.Code, Detail: p.Detail, Payload: p.Payload}
+	if p.Lease != nil {
+		r.Lease = &executor.Lease{Pin: p.Lease.Pin, Level: bool(p.Lease.After)}
+	}
+	return r
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/executor"
@@ -26,8 +27,13 @@ type Intents interface {
 	// Check judges an instruction without touching the board.
 	Check(intent string, args wire.RawMap) executor.Verdict
 	// Run executes one attempt. It returns soon after ctx ends.
-	Run(ctx context.Context, w executor.Work, progress func(percent uint8)) executor.Result
+	Run(ctx context.Context, w executor.Work, tell Tell) executor.Result
 }
+
+// Tell says how far an execution is, in percent, or with seen what it has seen: an
+// encoded map, nil for none. It returns false when there is no room for that; it
+// never blocks.
+type Tell func(percent uint8, seen wire.RawMap) bool
 
 // loop is the single owner of the core. It takes all inputs that wait, writes
 // what follows from them with one sync, and only then acts.
@@ -38,8 +44,13 @@ type loop struct {
 	// The two paths. They never block and may lose what they are given.
 	primary    func([]byte) bool
 	narrowband func([]byte) bool
-	now        func() executor.Now
-	log        *slog.Logger
+	// fall sets outputs to their safe levels; nil for none. It does not block.
+	fall func(executor.Fall)
+	now  func() executor.Now
+	log  *slog.Logger
+
+	// roomy says that there is room for what running work has seen.
+	roomy atomic.Bool
 
 	inputs chan executor.Input
 	closed chan struct{} // the loop takes no more inputs
@@ -101,6 +112,7 @@ func (l *loop) run(ctx context.Context, first executor.Output) error {
 	out := first
 	performer := round.New(l.core, l.journal, worker{l, base}, l.now, l.rewriteAt)
 	for {
+		l.roomy.Store(l.core.Roomy())
 		late, err := performer.Perform(out)
 		if err != nil {
 			return err
@@ -170,6 +182,12 @@ func (k worker) Abort(t wire.Token) {
 	}
 }
 
+func (k worker) Fall(f executor.Fall) {
+	if k.fall != nil {
+		k.fall(f)
+	}
+}
+
 func (k worker) Primary(m wire.Message) {
 	b, err := wire.Encode(m)
 	if err != nil {
@@ -196,8 +214,11 @@ func (l *loop) start(base context.Context, w executor.Work) {
 	l.cancels[w.Token] = cancel
 	l.works.Go(func() {
 		defer cancel()
-		r := l.intents.Run(ctx, w, func(percent uint8) {
-			l.offer(executor.Progressed{Token: w.Token, Percent: percent})
+		r := l.intents.Run(ctx, w, func(percent uint8, seen wire.RawMap) bool {
+			if seen != nil && !l.roomy.Load() {
+				return false
+			}
+			return l.offer(executor.Progressed{Token: w.Token, Percent: percent, Payload: seen})
 		})
 		l.give(context.WithoutCancel(ctx), executor.Finished{Token: w.Token, Result: r})
 	})

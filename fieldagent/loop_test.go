@@ -28,11 +28,11 @@ type hands struct {
 
 func (h *hands) Check(string, wire.RawMap) executor.Verdict { return executor.Verdict{} }
 
-func (h *hands) Run(ctx context.Context, w executor.Work, progress func(uint8)) executor.Result {
+func (h *hands) Run(ctx context.Context, w executor.Work, tell Tell) executor.Result {
 	h.mu.Lock()
 	h.runs[w.Seq]++
 	h.mu.Unlock()
-	progress(50)
+	tell(50, nil)
 	switch w.Intent {
 	case "long":
 		select {

@@ -22,8 +22,8 @@ func pinMap(t *testing.T, text string) []gpio.PinConfig {
 	return c.Pins
 }
 
-// mapped is an agent with a pin map on a simulated board that the test holds.
-type mapped struct {
+// plantAgent is an agent with a pin map on a simulated board that the test holds.
+type plantAgent struct {
 	t     *testing.T
 	cfg   fieldagent.Config
 	sim   *gpio.Sim
@@ -32,9 +32,9 @@ type mapped struct {
 	done  chan error
 }
 
-func startMapped(t *testing.T, url string, sim *gpio.Sim, pins string) *mapped {
+func startMapped(t *testing.T, url string, sim *gpio.Sim, pins string) *plantAgent {
 	t.Helper()
-	m := &mapped{t: t, cfg: newBoard(t, url, "").cfg, sim: sim, done: make(chan error, 1)}
+	m := &plantAgent{t: t, cfg: newBoard(t, url, "").cfg, sim: sim, done: make(chan error, 1)}
 	m.cfg.Pins = pinMap(t, pins)
 	var err error
 	m.agent, err = fieldagent.New(m.cfg, "test", slog.New(slog.NewTextHandler(testWriter{t}, nil)))
@@ -52,7 +52,7 @@ func startMapped(t *testing.T, url string, sim *gpio.Sim, pins string) *mapped {
 }
 
 // ended waits for the end of the agent.
-func (m *mapped) ended() error {
+func (m *plantAgent) ended() error {
 	m.t.Helper()
 	select {
 	case err := <-m.done:

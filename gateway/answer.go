@@ -52,6 +52,12 @@ func alarmView(a engine.Alarm) scada.Alarm {
 	if a.Raised {
 		v.State = scada.AlarmRaised
 	}
+	switch a.Urgency() {
+	case engine.UrgencyNone:
+		v.Severity = scada.SeverityInfo
+	case engine.UrgencyNow:
+		v.Severity = scada.SeverityCritical
+	}
 	if k, err := wire.ParseKey(a.Subject); err == nil {
 		v.Node, v.Instruction = "", k.String()
 	}

@@ -93,6 +93,7 @@ func (m *metrics) add(e *engine.Effects) {
 		{"compact_ack", c.CompactAcks}, {"compact_first", c.CompactFirst},
 		{"succeeded", c.Succeeded}, {"failed", c.Failed}, {"timed_out", c.TimedOut}, {"cancelled", c.Cancelled},
 		{"dead_letter", c.DeadLetters}, {"digest_equal", c.DigestsEqual}, {"digest_differs", c.DigestsDiffer},
+		{"lease_ended", c.LeasesEnded},
 	} {
 		if f.n != 0 {
 			m.counts.WithLabelValues(f.step).Add(float64(f.n))

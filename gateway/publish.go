@@ -19,6 +19,10 @@ import (
 // the log.
 const retainedTasks = 5000
 
+// pinNewsQueue bounds what waits to be published of pins: a second of 64 watches at
+// their fastest on each of six nodes. Each is told, none replaces another.
+const pinNewsQueue = 4096
+
 // board publishes statuses, node states and alarms. A task or node that changes
 // again before its turn is published once, with its latest state: a slow moment
 // costs intermediate states, never the last one.
@@ -32,6 +36,8 @@ type board struct {
 	order  []string
 	nodes  map[string]engine.NodeState
 	alarms []engine.Alarm
+	pins   []engine.PinNews
+	lost   int // pin news that had no room
 	wake   chan struct{}
 
 	// retained are the tasks with a retained status, ring the same in order of
@@ -48,7 +54,7 @@ func newBoard(topics wire.Topics, pub publisher, log *slog.Logger) *board {
 
 // show takes in what one round changed. It never waits.
 func (b *board) show(e *engine.Effects) {
-	if len(e.Statuses) == 0 && len(e.Nodes) == 0 && len(e.Alarms) == 0 {
+	if len(e.Statuses) == 0 && len(e.Nodes) == 0 && len(e.Alarms) == 0 && len(e.Pins) == 0 {
 		return
 	}
 	b.mu.Lock()
@@ -62,6 +68,9 @@ func (b *board) show(e *engine.Effects) {
 		b.nodes[n.Node.ID] = n
 	}
 	b.alarms = append(b.alarms, e.Alarms...)
+	room := min(len(e.Pins), pinNewsQueue-len(b.pins))
+	b.pins = append(b.pins, e.Pins[:room]...)
+	b.lost += len(e.Pins) - room
 	b.mu.Unlock()
 	select {
 	case b.wake <- struct{}{}:
@@ -82,9 +91,16 @@ func (b *board) run(ctx context.Context) {
 
 func (b *board) publish() {
 	b.mu.Lock()
-	tasks, order, nodes, alarms := b.tasks, b.order, b.nodes, b.alarms
+	tasks, order, nodes, alarms, pins, lost := b.tasks, b.order, b.nodes, b.alarms, b.pins, b.lost
 	b.tasks, b.order, b.nodes, b.alarms = map[string]engine.TaskState{}, nil, map[string]engine.NodeState{}, nil
+	b.pins, b.lost = nil, 0
 	b.mu.Unlock()
+	if lost > 0 {
+		b.log.Warn("what happened at pins was not published: too much at once; the timelines have it", "reports", lost)
+	}
+	for _, p := range pins {
+		b.post(b.topics.NodePin(p.Node, p.Pin), scada.NewPinView(p), false)
+	}
 	for _, a := range alarms {
 		b.post(b.topics.Alarm(), alarmView(a), false)
 	}

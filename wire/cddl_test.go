@@ -21,8 +21,9 @@ type rule struct {
 var cddlTypes = map[string]string{
 	"wire.Kind": `\d+`, "wire.Token": "token", "wire.Trace": "trace", "wire.RawMap": "any-map",
 	"wire.Priority": "priority", "wire.Phase": "phase", "wire.Status": "status", "wire.Code": "code",
-	"bool": "bool", "string": "sentence|key|intent|short", "int64": "millis",
-	"uint8": "uint8|attempt|percent", "uint16": "uint16", "uint32": "uint32", "uint64": "uint64|seq|session|event-number",
+	"wire.LeaseEnd": "lease-end", "[]wire.Foreign": `\[0\*64 foreign\]`,
+	"bool": "bool", "string": "sentence|key|intent|short|name", "int64": "millis",
+	"uint8": "uint8|attempt|percent|level", "uint16": "uint16", "uint32": "uint32", "uint64": "uint64|seq|session|event-number",
 	"map[string]string": "labels", "[]string": `\[0\*1024 (intent|name)\]`,
 	"[]wire.Ref": `\[[01]\*512 ref\]`, "[]wire.Running": `\[0\*512 running\]`, "[]wire.State": `\[0\*512 state\]`,
 }
@@ -97,6 +98,7 @@ func TestSchemaMatchesTheMessages(t *testing.T) {
 	types := map[string]reflect.Type{
 		"token": reflect.TypeFor[wire.Token](), "ref": reflect.TypeFor[wire.Ref](),
 		"running": reflect.TypeFor[wire.Running](), "state": reflect.TypeFor[wire.State](),
+		"foreign": reflect.TypeFor[wire.Foreign](),
 	}
 	kinds := map[string]wire.Kind{}
 	for _, s := range samples(t) {
@@ -167,6 +169,7 @@ func TestSchemaNamesTheLimits(t *testing.T) {
 		fmt.Sprintf("sentence = tstr .size (0..%d)", wire.MaxDetailBytes),
 		fmt.Sprintf("at most %d, %d elements,\n; %d pairs", wire.MaxNestedLevels, wire.MaxArrayElements, wire.MaxMapPairs),
 		fmt.Sprintf("0*%d ref", wire.MaxRefs), fmt.Sprintf("0*%d running", wire.MaxRefs), fmt.Sprintf("0*%d state", wire.MaxRefs),
+		fmt.Sprintf("0*%d foreign", wire.MaxForeign),
 		fmt.Sprintf("{ 0*%d name => tstr .size (0..%d) }", wire.MaxLabels, 2*wire.MaxNodeLen),
 		fmt.Sprintf("attempt = 1..%d", wire.MaxAttempt),
 		fmt.Sprintf("[A-Za-z0-9._:-]{1,%d}-", wire.MaxSiteLen),

@@ -39,6 +39,7 @@ const (
 	CodeNotPermitted  Code = 36 // the operating system or the configuration forbids it
 	CodeStaleToken    Code = 37 // a newer attempt of this instruction is known
 	CodeUnsupported   Code = 38 // the pin or the board cannot do this
+	CodeLocal         Code = 39 // the LOCAL switch of the node is on: a person works there by hand (C15)
 )
 
 // Failures after which another attempt may succeed (C3).
@@ -89,6 +90,7 @@ var codes = map[Code]struct {
 	CodeNotPermitted:  {"not_permitted", ClassRefused},
 	CodeStaleToken:    {"stale_token", ClassRefused},
 	CodeUnsupported:   {"unsupported", ClassRefused},
+	CodeLocal:         {"local", ClassRefused},
 	CodeTimeout:       {"timeout", ClassRetryable},
 	CodeDependency:    {"dependency", ClassRetryable},
 	CodeResources:     {"resources", ClassRetryable},
@@ -129,6 +131,17 @@ const (
 	PhaseStarted   Phase = 2 // execution has begun
 	PhaseProgress  Phase = 3 // still running; Progress says how far
 	PhaseProcessed Phase = 4 // ended; Code says how
+	// PhaseLease says that the lease of an output, which the attempt began, has
+	// ended; Lease says why (C13). It may come long after PhaseProcessed and
+	// changes no state. It is sent only to a gateway whose Welcome names it.
+	PhaseLease Phase = 5
+)
+
+// MaxPhase is the highest phase that this version knows; OldMaxPhase the one of a
+// gateway whose Welcome names none.
+const (
+	MaxPhase    = PhaseLease
+	OldMaxPhase = PhaseProcessed
 )
 
 // String is the phase's name as it stands in timelines.
@@ -142,8 +155,44 @@ func (p Phase) String() string {
 		return "progress"
 	case PhaseProcessed:
 		return "processed"
+	case PhaseLease:
+		return "lease_ended"
 	}
 	return fmt.Sprintf("phase_%d", uint8(p))
+}
+
+// LeaseEnd says why the lease of an output ended. In all cases but LeaseReplaced
+// and LeaseFailed the pin is at its safe level.
+type LeaseEnd uint8
+
+const (
+	LeaseExpired  LeaseEnd = 1 // its time was over
+	LeaseReplaced LeaseEnd = 2 // a later instruction has set the pin
+	LeaseLoss     LeaseEnd = 3 // the gateway was lost for longer than the autonomy window
+	LeaseStopped  LeaseEnd = 4 // the agent was stopped
+	LeaseRestart  LeaseEnd = 5 // the agent was started again and set the safe level first
+	// LeaseFailed means that the pin could not be set to its safe level: somebody
+	// must look. The agent goes on trying; another end follows when it has worked.
+	LeaseFailed LeaseEnd = 6
+)
+
+// String is the word for it in timelines, logs and JSON.
+func (e LeaseEnd) String() string {
+	switch e {
+	case LeaseExpired:
+		return "expired"
+	case LeaseReplaced:
+		return "replaced"
+	case LeaseLoss:
+		return "loss"
+	case LeaseStopped:
+		return "stopped"
+	case LeaseRestart:
+		return "restart"
+	case LeaseFailed:
+		return "failed"
+	}
+	return fmt.Sprintf("end_%d", uint8(e))
 }
 
 // Priority orders work on a node. Lower values go first.

@@ -26,7 +26,7 @@ func TestCodesAreCompleteAndUnique(t *testing.T) {
 		wire.ClassCancelled: {wire.CodeCancelled},
 		wire.ClassUnknown:   {wire.CodeUnknown, wire.CodeInterrupted},
 		wire.ClassRefused: {wire.CodeUnknownIntent, wire.CodeBadArgs, wire.CodeExpired, wire.CodeNoSuchPin,
-			wire.CodeNotPermitted, wire.CodeStaleToken, wire.CodeUnsupported},
+			wire.CodeNotPermitted, wire.CodeStaleToken, wire.CodeUnsupported, wire.CodeLocal},
 		wire.ClassRetryable: {wire.CodeTimeout, wire.CodeDependency, wire.CodeResources, wire.CodeBusy, wire.CodeIO},
 		wire.ClassPermanent: {wire.CodeFailed, wire.CodeInternal},
 	}
@@ -77,10 +77,67 @@ func TestC14_UnknownIsNotSuccessOrFailure(t *testing.T) {
 }
 
 func TestPhaseNames(t *testing.T) {
-	want := []string{"phase_0", "received", "started", "progress", "processed", "phase_5"}
+	want := []string{"phase_0", "received", "started", "progress", "processed", "lease_ended", "phase_6"}
 	for n, s := range want {
 		if got := wire.Phase(n).String(); got != s {
 			t.Errorf("phase %d is %q, want %q", n, got, s)
+		}
+	}
+}
+
+func TestLeaseEndNames(t *testing.T) {
+	want := []string{"end_0", "expired", "replaced", "loss", "stopped", "restart", "failed", "end_7"}
+	for n, s := range want {
+		if got := wire.LeaseEnd(n).String(); got != s {
+			t.Errorf("end %d is %q, want %q", n, got, s)
+		}
+	}
+}
+
+// C13: an event says why a lease ended if and only if it tells of that, and it
+// carries no result.
+func TestC13_OnlyTheEndOfALeaseHasAReason(t *testing.T) {
+	for name, tt := range map[string]struct {
+		phase wire.Phase
+		lease wire.LeaseEnd
+		code  wire.Code
+		ok    bool
+	}{
+		"end of a lease":               {wire.PhaseLease, wire.LeaseExpired, wire.CodeNone, true},
+		"reason of a newer agent":      {wire.PhaseLease, 99, wire.CodeNone, true},
+		"end without a reason":         {wire.PhaseLease, 0, wire.CodeNone, false},
+		"end with a result":            {wire.PhaseLease, wire.LeaseExpired, wire.CodeOK, false},
+		"result with a reason":         {wire.PhaseProcessed, wire.LeaseExpired, wire.CodeOK, false},
+		"progress with a reason":       {wire.PhaseProgress, wire.LeaseExpired, wire.CodeNone, false},
+		"a phase that nobody can know": {6, wire.LeaseExpired, wire.CodeNone, false},
+	} {
+		m := wire.Event{Number: 1, Seq: 1, Token: sampleToken, Attempt: 1, Phase: tt.phase, Lease: tt.lease, Code: tt.code}
+		if err := m.Validate(); (err == nil) != tt.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// C15: what a heartbeat says of foreign outputs fits a log and a screen.
+func TestC15_ForeignOutputsAreChecked(t *testing.T) {
+	many := make([]wire.Foreign, wire.MaxForeign+1)
+	for i := range many {
+		many[i] = wire.Foreign{Pin: "valve-1", Found: 1}
+	}
+	for name, tt := range map[string]struct {
+		foreign []wire.Foreign
+		ok      bool
+	}{
+		"as many as may be": {many[1:], true},
+		"one too many":      {many, false},
+		"no name":           {[]wire.Foreign{{Found: 1}}, false},
+		"markup (M1)":       {[]wire.Foreign{{Pin: "<b>", Found: 1}}, false},
+		"a level of two":    {[]wire.Foreign{{Pin: "valve-1", Found: 2}}, false},
+		"commanded two":     {[]wire.Foreign{{Pin: "valve-1", Commanded: 2}}, false},
+	} {
+		m := wire.Heartbeat{Session: 1, Foreign: tt.foreign}
+		if err := m.Validate(); (err == nil) != tt.ok {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -140,11 +140,11 @@ func TestDocumentedCodes(t *testing.T) {
 
 func TestDocumentedTopics(t *testing.T) {
 	tp := topics(t, "SITE")
-	fill := strings.NewReplacer("SITE", "<site>", "NODE", "<node>", "TASK", "<task id>", "000000", "<short>", "CLIENT", "<client id>")
+	fill := strings.NewReplacer("SITE", "<site>", "NODE", "<node>", "PIN", "<pin>", "TASK", "<task id>", "000000", "<short>", "CLIENT", "<client id>")
 	var want []string
 	for _, s := range []string{
 		tp.Cmd("NODE"), tp.Evt("NODE"), wire.NarrowbandUp("000000"), wire.NarrowbandDown("000000"), tp.Task(),
-		tp.TaskStatus("TASK"), tp.NodeState("NODE"), tp.Alarm(), tp.Reply("CLIENT"),
+		tp.TaskStatus("TASK"), tp.NodeState("NODE"), tp.NodePin("NODE", "PIN"), tp.Alarm(), tp.Reply("CLIENT"),
 	} {
 		want = append(want, "`"+fill.Replace(s)+"`")
 	}
@@ -165,7 +165,7 @@ func TestDocumentedLimits(t *testing.T) {
 	var want []string
 	for _, n := range []uint64{
 		wire.MaxMessageBytes, wire.MaxArgsBytes, wire.MaxPayloadBytes, wire.MaxDetailBytes, wire.MaxNestedLevels, wire.MaxArrayElements,
-		wire.MaxMapPairs, wire.MaxRefs, wire.MaxLabels, wire.MaxAttempt, wire.MaxCompactSeq, wire.MaxCompactBytes,
+		wire.MaxMapPairs, wire.MaxRefs, wire.MaxForeign, wire.MaxLabels, wire.MaxAttempt, wire.MaxCompactSeq, wire.MaxCompactBytes,
 	} {
 		want = append(want, fmt.Sprint(n))
 	}

@@ -15,15 +15,9 @@ const (
 	IntentGPIOWrite      = "gpio.write"      // set an output
 	IntentGPIORead       = "gpio.read"       // read a pin
 	IntentGPIOPulse      = "gpio.pulse"      // set an output for a time, timed by the agent
+	IntentGPIOWatch      = "gpio.watch"      // report the edges of an input for a time
 	IntentCollectMetrics = "collect_metrics" // report the board's health figures
 	IntentReboot         = "reboot"          // boot the board again, once
-)
-
-// Bounds of a pulse. Below a millisecond the agent cannot time it; an hour is
-// longer than anything that should be called a pulse.
-const (
-	MinPulse = time.Millisecond
-	MaxPulse = time.Hour
 )
 
 // ArgError says which argument is wrong, why, and what to write instead.
@@ -49,7 +43,7 @@ func (e *ArgError) Error() string {
 }
 
 // Args is the checked argument set of a built-in intent: GPIOWrite, GPIORead,
-// GPIOPulse, CollectMetrics or Reboot.
+// GPIOPulse, GPIOWatch, CollectMetrics or Reboot.
 type Args interface {
 	// Map is the canonical form, which ParseArgs reads back to the same value.
 	Map() map[string]any
@@ -59,6 +53,10 @@ type Args interface {
 type GPIOWrite struct {
 	Pin   string
 	Level bool // true is high
+	// MaxOn makes the write a lease: after this time the agent sets the pin to its
+	// safe level by itself (C13). Whole milliseconds, MinLease to MaxLease; 0 for
+	// what the pin map says.
+	MaxOn time.Duration
 }
 
 // GPIORead are the arguments of gpio.read.
@@ -87,7 +85,11 @@ func levelNumber(high bool) uint64 {
 
 // Map implements Args.
 func (a GPIOWrite) Map() map[string]any {
-	return map[string]any{"pin": a.Pin, "level": levelNumber(a.Level)}
+	m := map[string]any{"pin": a.Pin, "level": levelNumber(a.Level)}
+	if a.MaxOn != 0 {
+		m["max_on_ms"] = uint64(a.MaxOn.Milliseconds())
+	}
+	return m
 }
 
 // Map implements Args.
@@ -107,7 +109,7 @@ func (a Reboot) Map() map[string]any { return nil }
 // BuiltIn reports whether ParseArgs knows the intent's arguments.
 func BuiltIn(intent string) bool {
 	switch intent {
-	case IntentGPIOWrite, IntentGPIORead, IntentGPIOPulse, IntentCollectMetrics, IntentReboot:
+	case IntentGPIOWrite, IntentGPIORead, IntentGPIOPulse, IntentGPIOWatch, IntentCollectMetrics, IntentReboot:
 		return true
 	}
 	return false
@@ -121,7 +123,7 @@ func BuiltIn(intent string) bool {
 func ParseArgs(intent string, m map[string]any) (Args, error) {
 	switch intent {
 	case IntentGPIOWrite:
-		if err := onlyArgs(intent, m, "pin", "level"); err != nil {
+		if err := onlyArgs(intent, m, "pin", "level", "max_on", "max_on_ms"); err != nil {
 			return nil, err
 		}
 		pin, err := pinArg(m)
@@ -132,7 +134,11 @@ func ParseArgs(intent string, m map[string]any) (Args, error) {
 		if err != nil {
 			return nil, err
 		}
-		return GPIOWrite{pin, level}, nil
+		maxOn, err := leaseSpan.arg(m)
+		if err != nil {
+			return nil, err
+		}
+		return GPIOWrite{pin, level, maxOn}, nil
 	case IntentGPIORead:
 		if err := onlyArgs(intent, m, "pin"); err != nil {
 			return nil, err
@@ -154,11 +160,13 @@ func ParseArgs(intent string, m map[string]any) (Args, error) {
 		if err != nil {
 			return nil, err
 		}
-		width, err := widthArg(m)
+		width, err := pulseSpan.arg(m)
 		if err != nil {
 			return nil, err
 		}
 		return GPIOPulse{pin, level, width}, nil
+	case IntentGPIOWatch:
+		return watchArgs(m)
 	case IntentCollectMetrics:
 		if err := onlyArgs(intent, m); err != nil {
 			return nil, err
@@ -283,48 +291,6 @@ func parseLevel(v any) (level, ok bool) {
 		}
 	}
 	return false, false
-}
-
-func widthArg(m map[string]any) (time.Duration, error) {
-	const hint = `write "width": "500ms" or "width_ms": 500`
-	text, hasText := m["width"]
-	num, hasNum := m["width_ms"]
-	switch {
-	case hasText && hasNum:
-		return 0, &ArgError{"width", "given twice, as width and width_ms", hint}
-	case hasText:
-		s, ok := text.(string)
-		if !ok {
-			return 0, &ArgError{"width", "is " + describe(text) + ", without a unit", hint}
-		}
-		d, err := time.ParseDuration(s)
-		if err != nil {
-			return 0, &ArgError{"width", fmt.Sprintf("%q is not a duration", clip(s)), hint}
-		}
-		return checkWidth("width", d)
-	case hasNum:
-		ms, ok := wholeNumber(unquote(num))
-		if !ok {
-			return 0, &ArgError{"width_ms", "is " + describe(num) + ", not a whole number", hint}
-		}
-		if ms > MaxPulse.Milliseconds() || ms < 0 {
-			return 0, &ArgError{"width_ms", fmt.Sprintf("%d ms is out of range", ms), pulseRange()}
-		}
-		return checkWidth("width_ms", time.Duration(ms)*time.Millisecond)
-	}
-	return 0, &ArgError{"width", "is missing", hint}
-}
-
-func pulseRange() string { return fmt.Sprintf("a pulse lasts %v to %v", MinPulse, MaxPulse) }
-
-func checkWidth(field string, d time.Duration) (time.Duration, error) {
-	if d < MinPulse || d > MaxPulse {
-		return 0, &ArgError{field, fmt.Sprintf("%v is out of range", d), pulseRange()}
-	}
-	if d%time.Millisecond != 0 {
-		return 0, &ArgError{field, fmt.Sprintf("%v is not a whole number of milliseconds", d), pulseRange()}
-	}
-	return d, nil
 }
 
 func wholeNumber(v any) (int64, bool) {

@@ -27,7 +27,12 @@ func object(t testing.TB, s string) map[string]any {
 func TestParseArgs(t *testing.T) {
 	high, low := wire.GPIOWrite{Pin: "GPIO17", Level: true}, wire.GPIOWrite{Pin: "GPIO17"}
 	pulse := func(d time.Duration) wire.Args { return wire.GPIOPulse{Pin: "GPIO17", Level: true, Width: d} }
+	lease := func(d time.Duration) wire.Args { return wire.GPIOWrite{Pin: "GPIO17", Level: true, MaxOn: d} }
+	watch := func(e wire.Edge, d, every time.Duration) wire.Args {
+		return wire.GPIOWatch{Pin: "GPIO17", Edge: e, For: d, Every: every}
+	}
 	const write, pulsed = `{"pin":"GPIO17","level":%s}`, `{"pin":"GPIO17",%s}`
+	const leased, watched = `{"pin":"GPIO17","level":1,%s}`, pulsed
 	tests := []struct {
 		name, intent, form, value string
 		want                      wire.Args // nil means refused
@@ -108,6 +113,40 @@ func TestParseArgs(t *testing.T) {
 		{"I13 width true", wire.IntentGPIOPulse, pulsed, `"width_ms":true`, nil, "width_ms"},
 		{"I13 width twice", wire.IntentGPIOPulse, pulsed, `"width_ms":500,"width":"500ms"`, nil, "width"},
 
+		{"C13 lease", wire.IntentGPIOWrite, leased, `"max_on":"10m"`, lease(10 * time.Minute), ""},
+		{"C13 lease in milliseconds", wire.IntentGPIOWrite, leased, `"max_on_ms":1500`, lease(1500 * time.Millisecond), ""},
+		{"A3 lease in quotes", wire.IntentGPIOWrite, leased, `"max_on_ms":"1500"`, lease(1500 * time.Millisecond), ""},
+		{"shortest lease", wire.IntentGPIOWrite, leased, `"max_on_ms":10`, lease(wire.MinLease), ""},
+		{"longest lease", wire.IntentGPIOWrite, leased, `"max_on":"576h"`, lease(wire.MaxLease), ""},
+		{"I13 zero lease", wire.IntentGPIOWrite, leased, `"max_on_ms":0`, nil, "max_on_ms"},
+		{"I13 zero lease in words", wire.IntentGPIOWrite, leased, `"max_on":"0s"`, nil, "max_on"},
+		{"I13 negative lease", wire.IntentGPIOWrite, leased, `"max_on_ms":-1`, nil, "max_on_ms"},
+		{"I13 lease of 2^31 ms", wire.IntentGPIOWrite, leased, `"max_on_ms":2147483648`, nil, "max_on_ms"},
+		{"I13 lease of 31 days", wire.IntentGPIOWrite, leased, `"max_on":"744h"`, nil, "max_on"},
+		{"I13 part of a millisecond of a lease", wire.IntentGPIOWrite, leased, `"max_on":"1.5ms"`, nil, "max_on"},
+		{"I13 half a millisecond of a lease", wire.IntentGPIOWrite, leased, `"max_on_ms":0.5`, nil, "max_on_ms"},
+		{"I13 lease without a unit", wire.IntentGPIOWrite, leased, `"max_on":600`, nil, "max_on"},
+		{"I13 lease null", wire.IntentGPIOWrite, leased, `"max_on":null`, nil, "max_on"},
+		{"I13 lease twice", wire.IntentGPIOWrite, leased, `"max_on":"1s","max_on_ms":1000`, nil, "max_on"},
+
+		{"watch", wire.IntentGPIOWatch, watched, `"for":"10m"`, watch(wire.EdgeBoth, 10*time.Minute, time.Second), ""},
+		{"watch of rising edges", wire.IntentGPIOWatch, watched, `"for_ms":100,"edge":"Rising","every":"100ms"`,
+			watch(wire.EdgeRising, wire.MinWatch, wire.MinEvery), ""},
+		{"longest watch", wire.IntentGPIOWatch, watched, `"for":"24h","edge":"falling","every":"1h"`,
+			watch(wire.EdgeFalling, wire.MaxWatch, wire.MaxEvery), ""},
+		{"I13 watch without an end", wire.IntentGPIOWatch, watched, `"edge":"both"`, nil, "for"},
+		{"I13 watch of zero", wire.IntentGPIOWatch, watched, `"for_ms":0`, nil, "for_ms"},
+		{"I13 negative watch", wire.IntentGPIOWatch, watched, `"for":"-1s"`, nil, "for"},
+		{"I13 watch of 2^31 ms", wire.IntentGPIOWatch, watched, `"for_ms":2147483648`, nil, "for_ms"},
+		{"I13 watch of more than a day", wire.IntentGPIOWatch, watched, `"for":"24h1ms"`, nil, "for"},
+		{"I13 part of a millisecond of a watch", wire.IntentGPIOWatch, watched, `"for":"100.5ms"`, nil, "for"},
+		{"reports too often", wire.IntentGPIOWatch, watched, `"for":"1m","every":"99ms"`, nil, "every"},
+		{"reports too seldom", wire.IntentGPIOWatch, watched, `"for":"24h","every_ms":3600001`, nil, "every_ms"},
+		{"I13 another edge", wire.IntentGPIOWatch, watched, `"for":"1m","edge":"up"`, nil, "edge"},
+		{"I13 edge null", wire.IntentGPIOWatch, watched, `"for":"1m","edge":null`, nil, "edge"},
+		{"I13 edge as a number", wire.IntentGPIOWatch, watched, `"for":"1m","edge":1`, nil, "edge"},
+		{"a level to watch for", wire.IntentGPIOWatch, watched, `"for":"1m","level":1`, nil, "level"},
+
 		{"no arguments", wire.IntentCollectMetrics, `{}%s`, ``, wire.CollectMetrics{}, ""},
 		{"arguments where there are none", wire.IntentCollectMetrics, `{"pin":%s}`, `"GPIO17"`, nil, "pin"},
 		{"another intent", "rotate_logs", `{}%s`, ``, nil, ""},
@@ -136,12 +175,18 @@ func TestParseArgs(t *testing.T) {
 // A4: what is recorded is the canonical form, and reading it changes nothing, in
 // CBOR or in JSON.
 func TestA4_CanonicalArgumentsRoundTrip(t *testing.T) {
-	for intent, a := range map[string]wire.Args{
-		wire.IntentGPIOWrite:      wire.GPIOWrite{Pin: "GPIO17", Level: false},
-		wire.IntentGPIORead:       wire.GPIORead{Pin: "GPIO17"},
-		wire.IntentGPIOPulse:      wire.GPIOPulse{Pin: "GPIO17", Level: true, Width: wire.MaxPulse},
-		wire.IntentCollectMetrics: wire.CollectMetrics{},
+	for _, c := range []struct {
+		intent string
+		a      wire.Args
+	}{
+		{wire.IntentGPIOWrite, wire.GPIOWrite{Pin: "GPIO17", Level: false}},
+		{wire.IntentGPIOWrite, wire.GPIOWrite{Pin: "GPIO17", Level: true, MaxOn: wire.MaxLease}},
+		{wire.IntentGPIORead, wire.GPIORead{Pin: "GPIO17"}},
+		{wire.IntentGPIOPulse, wire.GPIOPulse{Pin: "GPIO17", Level: true, Width: wire.MaxPulse}},
+		{wire.IntentGPIOWatch, wire.GPIOWatch{Pin: "GPIO17", Edge: wire.EdgeFalling, For: wire.MaxWatch, Every: wire.MinEvery}},
+		{wire.IntentCollectMetrics, wire.CollectMetrics{}},
 	} {
+		intent, a := c.intent, c.a
 		if !wire.BuiltIn(intent) {
 			t.Errorf("%s is not built in", intent)
 		}

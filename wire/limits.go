@@ -33,6 +33,8 @@ const (
 	MaxCompactSeq = 1<<35 - 1
 	// MaxRefs bounds the instructions named in one Query, Report or Heartbeat.
 	MaxRefs = 512
+	// MaxForeign bounds the outputs named in one Heartbeat; more are left out.
+	MaxForeign = 64
 	// MaxLabels bounds the labels of a node.
 	MaxLabels = 64
 )

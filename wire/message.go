@@ -93,6 +93,9 @@ type Welcome struct {
 	// Refused says in a sentence why the gateway will not work with this node
 	// (for example a short id that another node has); empty means welcome.
 	Refused string `cbor:"5,keyasint,omitempty"`
+	// Phases is the highest phase of events that the gateway knows; 0 means
+	// OldMaxPhase. A higher one is not sent to it.
+	Phases  Phase  `cbor:"6,keyasint,omitempty"`
 	Through uint64 `cbor:"13,keyasint,omitempty"`
 }
 
@@ -159,6 +162,9 @@ type Event struct {
 	// Payload is an encoded CBOR map, absent for none.
 	Payload RawMap `cbor:"11,keyasint,omitzero"`
 	Percent uint8  `cbor:"12,keyasint,omitempty"` // of PhaseProgress, 0 to 100
+	// Lease is set on PhaseLease only, whose FinishedAt is when the lease ended
+	// and whose Payload has the pin and its level, as far as it is known.
+	Lease LeaseEnd `cbor:"13,keyasint,omitempty"`
 }
 
 // Running is one attempt that an agent is executing.
@@ -167,6 +173,15 @@ type Running struct {
 	Seq     uint64
 	Token   Token
 	Percent uint8
+}
+
+// Foreign is an output whose level is not the one that the agent set: somebody
+// else has changed it (C15).
+type Foreign struct {
+	_         struct{} `cbor:",toarray"`
+	Pin       string
+	Commanded uint8 // 0 or 1
+	Found     uint8 // 0 or 1
 }
 
 // Heartbeat says that an agent is alive and what it does.
@@ -184,6 +199,10 @@ type Heartbeat struct {
 	// acknowledged; Next the number that it will use next.
 	Through uint64 `cbor:"6,keyasint,omitempty"`
 	Next    uint64 `cbor:"7,keyasint,omitempty"`
+	// Foreign are the outputs that somebody else has changed.
+	Foreign []Foreign `cbor:"8,keyasint,omitempty"`
+	// Local says that the LOCAL switch is on: what would actuate is refused.
+	Local bool `cbor:"9,keyasint,omitempty"`
 }
 
 // Status is an agent's knowledge of one attempt.

@@ -58,6 +58,7 @@ func samples(t testing.TB) []sample {
 			Session: 0xdeadbeefcafe, Epoch: 7, Now: sampleMillis, HeartbeatMs: 5000,
 			Refused: "node pump-2 has the same short id", Through: 1000,
 		}, false},
+		{"welcome/phases", &wire.Welcome{Session: 1, Now: sampleMillis, HeartbeatMs: 5000, Phases: wire.PhaseLease, Through: 1000}, false},
 		{"eventack/minimal", &wire.EventAck{}, false},
 		{"eventack/full", &wire.EventAck{Through: math.MaxUint64, Gap: true}, false},
 
@@ -75,10 +76,25 @@ func samples(t testing.TB) []sample {
 			Code: wire.CodeOK, Detail: "GPIO17 is high", Payload: payload, Percent: 100,
 		}, true},
 		{"event/progress", &wire.Event{Number: 1000, Seq: 42, Token: sampleToken, Attempt: 2, Phase: wire.PhaseProgress, Percent: 50}, true},
+		{"event/lease", &wire.Event{
+			Number: 1002, Seq: 42, Token: sampleToken, Attempt: 2, Phase: wire.PhaseLease,
+			ReceivedAt: sampleMillis + 5, StartedAt: sampleMillis + 6, FinishedAt: sampleMillis + 600_000,
+			Payload: rawMap(t, map[string]any{"pin": "valve-1", "level": uint64(0)}), Lease: wire.LeaseExpired,
+		}, true},
+		{"event/edges", &wire.Event{
+			Number: 1003, Seq: 43, Token: small, Attempt: 1, Phase: wire.PhaseProgress, ReceivedAt: sampleMillis, StartedAt: sampleMillis,
+			Payload: rawMap(t, map[string]any{
+				"pin": "door", "edges": []any{[]any{uint64(1), uint64(86_400_000_000_123), uint64(sampleMillis + 7)}},
+				"total": uint64(9), "unlisted": uint64(2), "missed": uint64(1),
+			}),
+		}, true},
 		{"heartbeat/minimal", &wire.Heartbeat{Session: 1}, true},
 		{"heartbeat/full", &wire.Heartbeat{
 			Session: 0xdeadbeefcafe, Clock: sampleMillis, UptimeMs: 86_400_000,
 			Running: []wire.Running{{Seq: 42, Token: sampleToken, Percent: 50}}, Queued: 3, Through: 1000, Next: 1002,
+		}, true},
+		{"heartbeat/hand", &wire.Heartbeat{
+			Session: 1, Clock: sampleMillis, UptimeMs: 1000, Foreign: []wire.Foreign{{Pin: "valve-1", Commanded: 0, Found: 1}}, Local: true,
 		}, true},
 		{"report/minimal", &wire.Report{}, true},
 		{"report/full", &wire.Report{States: []wire.State{

@@ -40,6 +40,10 @@ func (t Topics) TaskStatus(taskID string) string { return t.join("task/" + taskI
 // NodeState carries the JSON state of a node, retained.
 func (t Topics) NodeState(node string) string { return t.join("node/" + node + "/state") }
 
+// NodePin carries what happens at a pin of a node: edges that a watch reports and
+// ends of leases, as JSON, not retained.
+func (t Topics) NodePin(node, pin string) string { return t.join("node/" + node + "/pin/" + pin) }
+
 // Alarm carries JSON alarms, raised and cleared.
 func (t Topics) Alarm() string { return t.join("alarm") }
 
@@ -82,6 +86,7 @@ const (
 	TopicTask                            // no Arg
 	TopicTaskStatus                      // Arg is the task id
 	TopicNodeState                       // Arg is the node
+	TopicNodePin                         // Arg is the node
 	TopicAlarm                           // no Arg
 	TopicReply                           // Arg is the escaped client id
 	TopicNarrowbandUp                    // Arg is the short id
@@ -129,6 +134,9 @@ func (t Topics) Parse(topic string) (kind TopicKind, arg string) {
 	case "node":
 		if node, ok := strings.CutSuffix(tail, "/state"); ok && CheckNode(node) == nil {
 			return TopicNodeState, node
+		}
+		if node, pin, ok := strings.Cut(tail, "/pin/"); ok && CheckNode(node) == nil && CheckPin(pin) == nil {
+			return TopicNodePin, node
 		}
 	case "reply":
 		// Nothing may be left to escape but the percent signs of the escapes.

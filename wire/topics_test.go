@@ -33,6 +33,7 @@ func TestEveryTopicParsesBack(t *testing.T) {
 			{tp.TaskStatus("collect-metrics-1712345678-b7e2"), wire.TopicTaskStatus, "collect-metrics-1712345678-b7e2"},
 			{tp.TaskStatus("status"), wire.TopicTaskStatus, "status"},
 			{tp.NodeState("state"), wire.TopicNodeState, "state"},
+			{tp.NodePin("pump-1", "pinctrl-bcm2835:17"), wire.TopicNodePin, "pump-1"},
 			{tp.Alarm(), wire.TopicAlarm, ""},
 			{tp.Reply("panel 1/±"), wire.TopicReply, "panel%201%2F%C2%B1"},
 			{tp.Reply("mqttjs_0a1b"), wire.TopicReply, "mqttjs_0a1b"},

@@ -177,8 +177,16 @@ func (m *Event) Validate() error {
 		if m.Code.Class() == ClassProgress {
 			return fmt.Errorf("event %d: a processed event with the code %s", m.Number, m.Code)
 		}
+	case PhaseLease:
+		// An unknown number is a newer agent's reason and is let through.
+		if m.Code != CodeNone || m.Lease == 0 {
+			return fmt.Errorf("event %d: the end of a lease with the code %s and the reason %s", m.Number, m.Code, m.Lease)
+		}
 	default:
 		return fmt.Errorf("event %d: unknown phase %d", m.Number, m.Phase)
+	}
+	if m.Lease != 0 && m.Phase != PhaseLease {
+		return fmt.Errorf("event %d: a %s event carries the end of a lease", m.Number, m.Phase)
 	}
 	if m.ReceivedAt < 0 || m.StartedAt < 0 || m.FinishedAt < 0 {
 		return fmt.Errorf("event %d: negative time", m.Number)
@@ -206,6 +214,17 @@ func (m *Heartbeat) Validate() error {
 		}
 		if r.Percent > 100 {
 			return fmt.Errorf("heartbeat: progress of %d percent", r.Percent)
+		}
+	}
+	if len(m.Foreign) > MaxForeign {
+		return fmt.Errorf("heartbeat names %d foreign outputs, the limit is %d", len(m.Foreign), MaxForeign)
+	}
+	for _, f := range m.Foreign {
+		if err := CheckPin(f.Pin); err != nil {
+			return fmt.Errorf("heartbeat: %w", err)
+		}
+		if f.Commanded > 1 || f.Found > 1 {
+			return fmt.Errorf("heartbeat: levels %d and %d of %s, they are 0 or 1", f.Commanded, f.Found, f.Pin)
 		}
 	}
 	return nil

@@ -82,6 +82,12 @@ func (c *Core) unfit(a, before *attempt, forgotten bool) Result {
 	if v.Code != wire.CodeNone {
 		return Result{Code: v.Code, Detail: v.Detail}
 	}
+	if v.Actuates && c.local {
+		return c.byHand()
+	}
+	if v.Watch && c.watches() >= MaxWatches {
+		return Result{Code: wire.CodeResources, Detail: fmt.Sprintf("%d watches run or wait already", MaxWatches)}
+	}
 	a.take(v)
 	if late, by := c.late(a); late {
 		return expired(by, "when it arrived")

@@ -45,8 +45,11 @@ type attempt struct {
 	// See Verdict; while queued or running.
 	ends, endedBy string
 	cutBy         uint64 // the instruction that ended it early, 0 for none
-	reboots       bool   // see Verdict; while queued or running
-	boot          uint64 // while it runs and reboots: the boot that it began in
+	// See Verdict; while queued or running.
+	actuates, watch bool
+	early           []earlyEnd // of its lease, while running
+	reboots         bool       // see Verdict; while queued or running
+	boot            uint64     // while it runs and reboots: the boot that it began in
 
 	arrivedMono time.Duration
 	startedMono time.Duration
@@ -161,7 +164,8 @@ func (t *table) attemptOf(seq uint64, attempt uint8) *attempt {
 
 // take notes what the board says of the attempt.
 func (a *attempt) take(v Verdict) {
-	a.lines, a.ends, a.endedBy, a.reboots = v.Lines, v.Ends, v.EndedBy, v.Reboots
+	a.lines, a.ends, a.endedBy = v.Lines, v.Ends, v.EndedBy
+	a.actuates, a.watch, a.reboots = v.Actuates, v.Watch, v.Reboots
 }
 
 // staleAfter reports whether b is a newer attempt of the same instruction.

@@ -40,8 +40,15 @@ type Core struct {
 	narrowband   bool       // that connection is up
 	narrowbandAt time.Duration
 
+	leases []*lease // whose ends have not been told, by their beginning
+
 	session session
 	stop    stopping
+
+	contact time.Duration // when the gateway was last heard or could be
+	alone   bool          // it has been gone for longer than the autonomy window
+	local   bool          // the LOCAL switch is on
+	foreign []wire.Foreign
 
 	now Now
 	out Output
@@ -62,7 +69,7 @@ func New(cfg Config, records [][]byte, now Now) (*Core, Output, error) {
 		return nil, Output{}, fmt.Errorf("agent configuration: %w", err)
 	}
 	c := &Core{cfg: cfg, table: newTable(cfg.MaxKnown), next: firstEvent, unmet: firstEvent, resendIn: ResendAfter, now: now}
-	c.session.started = now.Mono
+	c.session.started, c.contact, c.local = now.Mono, now.Mono, cfg.Local
 	for i, r := range records {
 		if err := c.replay(i, r); err != nil {
 			return nil, Output{}, fmt.Errorf("journal record %d: %w", i+1, err)
@@ -85,6 +92,7 @@ func New(cfg Config, records [][]byte, now Now) (*Core, Output, error) {
 		}
 		c.end(c.running[0], c.afterRestart(c.running[0]))
 	}
+	c.closeAllLeases()
 	c.recheckQueue()
 	return c, c.finish(), nil
 }
@@ -111,6 +119,9 @@ func (cfg *Config) fill() error {
 	if cfg.Workers < 1 || cfg.Workers > MaxWorkers {
 		errs = append(errs, fmt.Errorf("%d workers, allowed are 1 to %d", cfg.Workers, MaxWorkers))
 	}
+	if cfg.Autonomy < 0 {
+		errs = append(errs, fmt.Errorf("an autonomy window of %v", cfg.Autonomy))
+	}
 	if cfg.MaxQueue < 1 || cfg.MaxKnown < cfg.MaxQueue || cfg.DefaultTimeout < 0 {
 		errs = append(errs, fmt.Errorf("limits make no sense: queue %d, known %d, timeout %v", cfg.MaxQueue, cfg.MaxKnown, cfg.DefaultTimeout))
 	}
@@ -124,6 +135,7 @@ func (c *Core) Step(now Now, in Input) Output {
 	}
 	c.now, c.out = now, Output{}
 	c.lookAtClock()
+	c.mindAutonomy() // before a connection that has lasted is gone
 	switch in := in.(type) {
 	case Connected:
 		c.connected(in.Session)
@@ -143,6 +155,10 @@ func (c *Core) Step(now Now, in Input) Output {
 		c.unstarted(in)
 	case Progressed:
 		c.progressed(in)
+	case LeaseEnded:
+		c.leaseEnded(in)
+	case Hand:
+		c.hand(in)
 	case Tick:
 	case Stop:
 		c.stopNow(in.Reason)
@@ -153,6 +169,7 @@ func (c *Core) Step(now Now, in Input) Output {
 }
 
 func (c *Core) received(m wire.Message) {
+	c.touch()
 	if _, ok := m.(*wire.Welcome); !ok && !c.session.welcomed {
 		// It was sent to whoever was connected before: to this agent with another
 		// memory, or to another board under its name. What is meant for this one
@@ -188,6 +205,7 @@ func (c *Core) received(m wire.Message) {
 }
 
 func (c *Core) receivedCompact(frame any) {
+	c.touch()
 	switch f := frame.(type) {
 	case wire.CompactQuery:
 		c.queryCompact(f)
@@ -201,7 +219,9 @@ func (c *Core) receivedCompact(frame any) {
 // finish does what follows from the time and from what the input changed, and
 // closes the Output.
 func (c *Core) finish() Output {
+	c.mindAutonomy()
 	c.expireQueue()
+	c.refuseByHand()
 	c.giveUpOverdue()
 	c.startReady()
 	c.makeWay()
@@ -243,6 +263,7 @@ func (c *Core) deadline() time.Duration {
 		c.hedgeDeadlines(at)
 	}
 	c.stopDeadlines(at)
+	c.autonomyDeadline(at)
 	return d
 }
 

@@ -57,6 +57,27 @@
 //     restarts and forgetting, so that a gateway with an old copy of its log does
 //     not use them again.
 //   - While the gateway refuses the node nothing starts; what runs may end.
+//   - When neither path has reached the gateway for Config.Autonomy, nothing starts
+//     until one does, what runs may end, and Output.Fall has outputs set to their
+//     safe levels (C8).
+//   - While the LOCAL switch is on, what would actuate is refused, whether it comes
+//     or waits; reading and watching go on (C15).
+//   - A watch takes no worker. What it sees becomes events as it comes, as long as
+//     there is room; see Roomy.
+//
+// # Leases
+//
+// A lease is an output that is set for a limited time (C13). Who owns the pins ends
+// it; the core only sees to it that its end is told, once, whatever happens:
+//
+//	result with Lease --> record "lease", then the result
+//	                         |  LeaseEnded           restart
+//	                         v                          v
+//	                      event lease_ended         event lease_ended, "restart"
+//
+// The event closes the lease in the journal. An end that failed leaves it open,
+// because another follows. A lease is remembered apart from its attempt, which may
+// be forgotten before it ends.
 //
 // # Time
 //

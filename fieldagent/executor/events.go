@@ -11,7 +11,7 @@ import (
 // emit numbers and records an event of an attempt. It is sent when the record is
 // durable, and the narrowband path stands by for it.
 func (c *Core) emit(a *attempt, ev *wire.Event) {
-	ev.Number, ev.Seq, ev.Token, ev.Attempt = c.next, a.seq, a.token, a.attempt
+	ev.Seq, ev.Token, ev.Attempt = a.seq, a.token, a.attempt
 	ev.ReceivedAt = a.receivedAt
 	if ev.Phase >= wire.PhaseStarted {
 		ev.StartedAt = a.startedAt
@@ -19,6 +19,22 @@ func (c *Core) emit(a *attempt, ev *wire.Event) {
 	if ev.Phase == wire.PhaseProcessed {
 		ev.FinishedAt = a.finishedAt
 	}
+	c.number(ev)
+	a.last = ev.Number
+	if a.first == 0 {
+		a.first = ev.Number
+	}
+	if !mutant.On(mutant.ResultUnwritten) {
+		c.record(c.eventRecord(ev))
+	}
+	if ev.Payload == nil || ev.Phase != wire.PhaseProgress {
+		c.arm(a)
+	}
+}
+
+// number gives an event the next number. It must be recorded before anything else.
+func (c *Core) number(ev *wire.Event) {
+	ev.Number = c.next
 	if err := ev.Validate(); err != nil {
 		panic("bug: " + err.Error())
 	}
@@ -26,15 +42,7 @@ func (c *Core) emit(a *attempt, ev *wire.Event) {
 	if c.session.met {
 		c.unmet = c.next
 	}
-	a.last = ev.Number
-	if a.first == 0 {
-		a.first = ev.Number
-	}
 	c.addEvent(ev)
-	if !mutant.On(mutant.ResultUnwritten) {
-		c.record(c.eventRecord(ev))
-	}
-	c.arm(a)
 }
 
 func (c *Core) addEvent(ev *wire.Event) {
@@ -117,7 +125,7 @@ func (c *Core) sendEvents() {
 		c.roundAt, c.again = c.now.Mono, false
 	}
 	for c.sent+1 < c.next && c.sent < c.through+Window {
-		c.send(c.events[c.sent-c.through])
+		c.send(c.readable(c.events[c.sent-c.through]))
 		c.sent++
 	}
 	if mutant.On(mutant.ForgetsOnSend) {

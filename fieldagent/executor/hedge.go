@@ -33,7 +33,7 @@ func (c *Core) arm(a *attempt) {
 // resumeHedges arms the attempts whose events survived a restart.
 func (c *Core) resumeHedges() {
 	for _, ev := range c.events {
-		if a := c.table.known[ev.Token]; a != nil && !a.hedge.armed {
+		if a := c.table.known[ev.Token]; a != nil && !a.hedge.armed && ev.Phase != wire.PhaseLease {
 			c.arm(a)
 		}
 	}

@@ -50,8 +50,9 @@ func (c *Core) recheckQueue() {
 // journal when a process starts is held until the gateway has welcomed it: only
 // that can tell an old copy of the journal, in which it may have run long ago.
 func (c *Core) startReady() {
-	for !c.stop.stopping && (c.session.met || mutant.On(mutant.QueueUnmet)) && c.session.refused == "" && len(c.running) < c.cfg.Workers {
-		a := c.pick()
+	met := c.session.met || mutant.On(mutant.QueueUnmet)
+	for met && !c.stop.stopping && !c.alone && c.session.refused == "" {
+		a := c.pick(c.busy() < c.cfg.Workers)
 		if a == nil {
 			return
 		}
@@ -71,9 +72,9 @@ func (c *Core) startReady() {
 // nothing that runs or arrived before it holds one of its lines. Of the ready
 // ones the lowest rank goes first: its priority, or that of whoever waits for one
 // of its lines, less one for every AgeRank of waiting, so that low ones never
-// starve; then the order of arrival.
-func (c *Core) pick() *attempt {
-	if len(c.queue) == 0 {
+// starve; then the order of arrival. Without a free worker only watches start.
+func (c *Core) pick(worker bool) *attempt {
+	if len(c.queue) == 0 || !worker && !slices.ContainsFunc(c.queue, (*attempt).waits) {
 		return nil
 	}
 	held := map[string]bool{}
@@ -94,7 +95,7 @@ func (c *Core) pick() *attempt {
 	var bestRank time.Duration
 	for _, a := range c.queue {
 		free := a.hold(held)
-		if !free || !c.timely(a) || c.olderRuns(a) {
+		if !free || !worker && !a.watch || !c.timely(a) || c.olderRuns(a) {
 			continue
 		}
 		r := c.rank(a)
@@ -106,6 +107,31 @@ func (c *Core) pick() *attempt {
 		}
 	}
 	return best
+}
+
+// waits reports whether the attempt needs no worker.
+func (a *attempt) waits() bool { return a.watch }
+
+// busy is how many workers are taken.
+func (c *Core) busy() int {
+	n := 0
+	for _, a := range c.running {
+		if !a.watch {
+			n++
+		}
+	}
+	return n
+}
+
+// watches is how many watches run or wait.
+func (c *Core) watches() int {
+	n := len(c.running) - c.busy()
+	for _, a := range c.queue {
+		if a.watch {
+			n++
+		}
+	}
+	return n
 }
 
 // hold marks the attempt's lines as held and reports whether all were free.
@@ -121,7 +147,7 @@ func (a *attempt) hold(held map[string]bool) (free bool) {
 // ender returns a waiting attempt that ends this one and could start by itself; nil
 // if there is none. Those behind a on a line came after it.
 func (c *Core) ender(a *attempt) *attempt {
-	if a.endedBy == "" || c.session.refused != "" {
+	if a.endedBy == "" || c.session.refused != "" || c.alone {
 		return nil
 	}
 	for _, by := range c.queue {
@@ -179,7 +205,7 @@ func (c *Core) start(a *attempt) {
 	}
 	c.out.Start = append(c.out.Start, Work{
 		Token: a.token, Seq: a.seq, Attempt: a.attempt, Key: in.Key, Trace: a.trace,
-		Intent: a.intent, Args: in.Args, Timeout: a.timeout,
+		Intent: a.intent, Args: in.Args, At: a.startedAt, Timeout: a.timeout,
 	})
 	c.noteOf(LevelDebug, a, "started", "")
 }
@@ -256,6 +282,9 @@ func (c *Core) finished(in Finished) {
 	if slices.Contains(c.lingering, a) {
 		c.lingering = without(c.lingering, a)
 		a.lines = nil
+		if in.Result.Lease != nil {
+			c.open(a, *in.Result.Lease)
+		}
 		c.noteOf(LevelWarn, a, "work that had been given up has ended", in.Result.Code.String()+": "+in.Result.Detail)
 		return
 	}
@@ -292,6 +321,10 @@ func (c *Core) progressed(in Progressed) {
 	if a == nil || a.state != running {
 		return
 	}
+	if in.Payload != nil {
+		c.seen(a, in.Payload)
+		return
+	}
 	a.percent = min(in.Percent, 100)
 	since := max(a.progressAt, a.startedMono)
 	if !a.startTold || a.percent == a.percentTold || c.now.Mono-since < ProgressEvery || !c.session.welcomed || !c.tellable() {
@@ -300,6 +333,23 @@ func (c *Core) progressed(in Progressed) {
 	a.progressAt, a.percentTold = c.now.Mono, a.percent
 	c.emit(a, &wire.Event{Phase: wire.PhaseProgress, Percent: a.percent})
 }
+
+// seen tells at once what running work has seen. It is dropped when the journal
+// has no room: its maker counts on.
+func (c *Core) seen(a *attempt, payload wire.RawMap) {
+	if _, err := wire.DecodeMap(payload); err != nil || len(payload) > wire.MaxPayloadBytes || !c.tellable() {
+		return
+	}
+	if !a.startTold {
+		c.emit(a, &wire.Event{Phase: wire.PhaseStarted})
+		a.startTold = true
+	}
+	c.emit(a, &wire.Event{Phase: wire.PhaseProgress, Percent: a.percent, Payload: payload})
+}
+
+// Roomy reports whether there is room for another Progressed with a payload. While
+// the gateway is away it ends some day.
+func (c *Core) Roomy() bool { return len(c.events) < maxProgress && c.eventBytes < maxProgressBytes }
 
 // giveUpOverdue ends attempts whose work does not heed its time limit. The worker
 // is free again; the lines stay held until the work ends.
@@ -329,8 +379,16 @@ func (c *Core) end(a *attempt, r Result) {
 	a.state, a.code, a.detail, a.work = ended, r.Code, clip(r.Detail, wire.MaxDetailBytes), nil
 	a.boot = 0
 	a.take(Verdict{})
+	if r.Lease != nil {
+		c.open(a, *r.Lease)
+	}
 	a.finishedAt, a.endedMono = max(c.clock.stamp(c.now), a.receivedAt, a.startedAt), c.now.Mono
 	c.emit(a, &wire.Event{Phase: wire.PhaseProcessed, Code: a.code, Detail: a.detail, Payload: r.Payload})
 	c.table.ends = append(c.table.ends, a)
 	c.noteOf(LevelInfo, a, "ended", a.detail)
+	early := a.early
+	a.early = nil
+	for _, e := range early {
+		c.leaseEnded(LeaseEnded{Token: a.token, Why: e.why, Ago: time.Duration(c.clock.stamp(c.now)-e.at) * time.Millisecond})
+	}
 }

@@ -24,6 +24,7 @@ const (
 	kindAhead   recordKind = 9  // a cancel that came before its attempt
 	kindReborn  recordKind = 10 // a new incarnation; events are numbered from 1 again
 	kindMet     recordKind = 11 // the gateway has welcomed this process: events may be sent from here on
+	kindLease   recordKind = 12 // a lease that is open; see leaseRecord
 )
 
 type headRecord struct {
@@ -158,6 +159,9 @@ func (c *Core) Snapshot() [][]byte {
 	for _, a := range c.running {
 		records = append(records, encode(a.record(kindStarted)))
 	}
+	for _, l := range c.leases {
+		records = append(records, encode(l.record()))
+	}
 	for _, a := range c.queue {
 		if a.stored {
 			records = append(records, encode(queuedRecord{kindQueued, *a.work, a.receivedAt, a.first}))
@@ -219,6 +223,8 @@ func (c *Core) replay(i int, b []byte) error {
 		return nil
 	case kindReborn:
 		return replayAs(b, func(r rebornRecord) error { c.renumber(r); return nil })
+	case kindLease:
+		return replayAs(b, c.replayLease)
 	case kindAhead:
 		return replayAs(b, func(r aheadRecord) error { c.addAhead(cancelAhead{r.Seq, r.Attempt, c.now.Mono}); return nil })
 	}
@@ -294,6 +300,10 @@ func (c *Core) replayEvent(r eventRecord) error {
 		c.unmet = c.next
 	}
 	c.addEvent(&ev)
+	if ev.Phase == wire.PhaseLease {
+		c.replayLeaseEnd(&ev)
+		return nil
+	}
 	a := c.table.known[ev.Token]
 	if a == nil && ev.Phase != wire.PhaseProcessed {
 		return nil // the attempt was given back unstarted

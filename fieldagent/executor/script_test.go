@@ -105,9 +105,13 @@ func (w *world) gateway() int64 { return wallAtStart + (w.uptime + w.mono).Milli
 
 // check knows do (any args), which holds the lines of its argument "on", ends what
 // its argument "ends" says and is ended by "ended-by", boots the board if it
-// "reboots", and refuses what says so.
+// "reboots", and refuses what says so. It actuates if it holds lines; watch only
+// waits.
 func check(intent string, args wire.RawMap) executor.Verdict {
 	m, err := wire.DecodeMap(args)
+	if err == nil && intent == "watch" {
+		return executor.Verdict{Watch: true}
+	}
 	if err != nil || intent != "do" {
 		return executor.Verdict{Code: wire.CodeUnknownIntent, Detail: "no such intent"}
 	}
@@ -118,7 +122,7 @@ func check(intent string, args wire.RawMap) executor.Verdict {
 	if on == "" {
 		return executor.Verdict{}
 	}
-	v := executor.Verdict{Lines: strings.Split(on, ",")}
+	v := executor.Verdict{Lines: strings.Split(on, ","), Actuates: true}
 	v.Ends, _ = m["ends"].(string)
 	v.EndedBy, _ = m["ended-by"].(string)
 	v.Reboots = m["reboots"] == "yes"
@@ -131,21 +135,26 @@ func config(workers int) executor.Config {
 
 // command runs one line. The commands:
 //
-//	start [workers=N] [queue=N] [known=N]   a new agent
+//	start [workers=N] [queue=N] [known=N] [autonomy=D]   a new agent
+//	local | remote                 how the LOCAL switch stands at the next start
 //	restart [new-incarnation]      a crash and a start with what is in the journal
+//	cut N                          the last N records of the journal are lost
 //	boot                           the same, and the whole board with it
 //	rewrite                        the journal is replaced by a snapshot
 //	wait D                         time passes; the core is woken at its deadlines
 //	clock D | unset | set          the agent's clock is off by D, not set, set
 //	connect [S] | disconnect       the primary connection
 //	narrowband up | down
-//	welcome [through=N] [session=N] [heartbeat=D] [refused=TEXT]
+//	welcome [through=N] [session=N] [heartbeat=D] [refused=TEXT] [phases=N]
 //	deliver SEQ [attempt=N] [token=N] [made=D] [on=LINES [ends=X] [ended-by=X] [reboots=yes]] [prio=P] [for=D] [timeout=D] [intent=I] [sent=D] [through=N]
 //	cancel SEQ [attempt=N]         query SEQ [attempt=N]
 //	compact-cancel SEQ [attempt=N] compact-query SEQ [attempt=N] [times=N]
 //	ack [N [gap]]                  N or the newest event that was sent
 //	progress SEQ PERCENT [attempt=N]
-//	finish SEQ [attempt=N] [code] [detail=TEXT]
+//	edges SEQ TOTAL [attempt=N]    a watch has seen something
+//	finish SEQ [attempt=N] [code] [detail=TEXT] [lease=PIN]
+//	lease-end SEQ WHY [attempt=N] [ago=D]
+//	hand [local] [foreign=PINS]    what people do at the board
 //	stop
 //
 // D is a duration from the start or from now; for=D sets not_after.
@@ -170,6 +179,7 @@ func (w *world) lifecycle(name string, a *arguments) bool {
 	case "start":
 		w.cfg = config(int(a.number("workers", 2)))
 		w.cfg.MaxQueue, w.cfg.MaxKnown = int(a.number("queue", 0)), int(a.number("known", 0))
+		w.cfg.Autonomy = a.duration(a.text("autonomy", "0s"))
 		w.journal, w.mono, w.uptime, w.wallOff, w.unset, w.newest = nil, 0, 0, 0, false, 0
 		w.boot()
 	case "restart":
@@ -180,10 +190,15 @@ func (w *world) lifecycle(name string, a *arguments) bool {
 	case "boot":
 		w.cfg.Boot++
 		w.restart()
+	case "local", "remote":
+		w.cfg.Local = name == "local"
 	case "rewrite":
 		before := len(w.journal)
 		w.journal = w.core.Snapshot()
 		fmt.Fprintf(&w.out, "journal of %d records, was %d\n", len(w.journal), before)
+	case "cut":
+		n, _ := strconv.Atoi(a.plain[0])
+		w.journal = w.journal[:len(w.journal)-n]
 	case "clock":
 		switch a.plain[0] {
 		case "unset", "set":
@@ -259,7 +274,8 @@ func (w *world) input(name string, a *arguments) {
 		}
 	case "welcome":
 		recv(&wire.Welcome{Session: a.number("session", 1), Epoch: 5, Now: w.gateway(), Through: a.number("through", 0),
-			HeartbeatMs: uint32(a.duration(a.text("heartbeat", "1h")).Milliseconds()), Refused: a.text("refused", "")})
+			HeartbeatMs: uint32(a.duration(a.text("heartbeat", "1h")).Milliseconds()), Refused: a.text("refused", ""),
+			Phases: wire.Phase(a.number("phases", uint64(wire.MaxPhase)))})
 	case "deliver":
 		recv(w.instruction(a, seq, attempt, token))
 	case "cancel":
@@ -282,10 +298,27 @@ func (w *world) input(name string, a *arguments) {
 		if len(a.plain) > 1 {
 			code = codeNamed(w.t, a.plain[1])
 		}
-		w.step(executor.Finished{Token: token, Result: executor.Result{Code: code, Detail: a.text("detail", "")}})
+		r := executor.Result{Code: code, Detail: a.text("detail", "")}
+		if pin := a.text("lease", ""); pin != "" {
+			r.Lease = &executor.Lease{Pin: pin}
+		}
+		w.step(executor.Finished{Token: token, Result: r})
 	case "progress":
 		percent, _ := strconv.ParseUint(a.plain[1], 10, 8)
 		w.step(executor.Progressed{Token: token, Percent: uint8(percent)})
+	case "edges":
+		total, _ := strconv.ParseUint(a.plain[1], 10, 64)
+		w.step(executor.Progressed{Token: token, Payload: encodeMap(w.t, map[string]any{"total": total})})
+	case "lease-end":
+		w.step(executor.LeaseEnded{Token: token, Why: endNamed(w.t, a.plain[1]), Ago: a.duration(a.text("ago", "0s"))})
+	case "hand":
+		h := executor.Hand{Local: len(a.plain) > 0}
+		if pins := a.text("foreign", ""); pins != "" {
+			for _, p := range strings.Split(pins, ",") {
+				h.Foreign = append(h.Foreign, wire.Foreign{Pin: p, Found: 1})
+			}
+		}
+		w.step(h)
 	case "stop":
 		w.step(executor.Stop{Reason: "asked to"})
 	default:
@@ -356,6 +389,16 @@ func codeNamed(t *testing.T, name string) wire.Code {
 		}
 	}
 	t.Fatalf("no code is called %s", name)
+	return 0
+}
+
+func endNamed(t *testing.T, name string) wire.LeaseEnd {
+	for e := range wire.LeaseEnd(255) {
+		if e.String() == name {
+			return e
+		}
+	}
+	t.Fatalf("no end of a lease is called %s", name)
 	return 0
 }
 

@@ -17,6 +17,7 @@ type session struct {
 	met      bool   // welcomed at least once under this incarnation by this process
 	refused  string // the gateway's reason
 	epoch    uint64
+	phases   wire.Phase // the highest that the gateway knows
 	beat     time.Duration
 	// nextAt is when the next heartbeat is due, or the next hello while there is
 	// no welcome.
@@ -40,6 +41,8 @@ type stopping struct {
 	abortAt   time.Duration
 	limitAt   time.Duration
 	aborted   bool
+	fallen    bool          // the outputs were to be set to their safe levels
+	fallLimit time.Duration // so long their leases are waited for
 	done      bool
 	said      bool
 }
@@ -124,11 +127,15 @@ func (c *Core) welcome(m *wire.Welcome) {
 		c.ahead = nil
 	}
 	s.welcomed, s.refused, s.epoch = true, "", m.Epoch
+	s.phases = m.Phases
 	s.beat = DefaultHeartbeat
 	if m.HeartbeatMs > 0 {
 		s.beat = min(max(time.Duration(m.HeartbeatMs)*time.Millisecond, minHeartbeat), maxHeartbeat)
 	}
 	s.nextAt = c.now.Mono + s.beat
+	if c.local || len(c.foreign) > 0 {
+		s.nextAt = c.now.Mono // what a heartbeat says of people at the board is news
+	}
 	c.sent, c.resendIn = c.through, ResendAfter
 	c.digest()
 }
@@ -219,6 +226,7 @@ func (c *Core) keepSession() {
 	h := &wire.Heartbeat{
 		Session: s.id, Clock: c.clock.told(c.now), UptimeMs: (c.now.Mono - s.started).Milliseconds(),
 		Queued: uint32(len(c.queue)), Through: c.through, Next: c.next,
+		Foreign: c.foreign, Local: c.local,
 	}
 	for _, a := range c.running {
 		if len(h.Running) < wire.MaxRefs {
@@ -267,6 +275,15 @@ func (c *Core) goOnStopping() {
 	if c.worksOn() && c.now.Mono < st.limitAt {
 		return
 	}
+	if !st.fallen && len(c.leases) > 0 {
+		// So that the gateway hears that the outputs are off before the goodbye, and
+		// not at the next start.
+		st.fallen, st.fallLimit = true, c.now.Mono+StopFallLimit
+		c.out.Fall = FallStop
+	}
+	if len(c.leases) > 0 && c.now.Mono < st.fallLimit {
+		return
+	}
 	st.done = true
 }
 
@@ -286,6 +303,9 @@ func (c *Core) stopDeadlines(at func(time.Duration)) {
 	}
 	if !st.aborted {
 		at(st.abortAt)
+	}
+	if st.fallen {
+		at(st.fallLimit)
 	}
 	at(st.limitAt)
 }

@@ -31,6 +31,12 @@ func (w *world) show(out executor.Output) {
 	for _, t := range out.Abort {
 		line("abort token %d", t.Seq)
 	}
+	switch out.Fall {
+	case executor.FallLoss:
+		line("fall: the outputs that the pin map says, for the loss of the gateway")
+	case executor.FallStop:
+		line("fall: all outputs that have a safe level")
+	}
 	for _, m := range out.Primary {
 		if _, err := wire.Encode(m); err != nil {
 			w.t.Errorf("can't be sent: %v", err)
@@ -73,7 +79,15 @@ func (w *world) message(m wire.Message) string {
 		if m.Phase == wire.PhaseProcessed {
 			fmt.Fprintf(&s, " %s", m.Code)
 		}
-		if m.Phase == wire.PhaseProgress {
+		if m.Phase == wire.PhaseLease {
+			fmt.Fprintf(&s, " %s", m.Lease)
+		}
+		if p, err := wire.DecodeMap(m.Payload); err != nil {
+			w.t.Error(err)
+		} else if m.Payload != nil {
+			fmt.Fprintf(&s, " %v", p)
+		}
+		if m.Phase == wire.PhaseProgress && m.Payload == nil {
 			fmt.Fprintf(&s, " %d %%", m.Percent)
 		}
 		fmt.Fprintf(&s, " (%s %s %s)", w.at(m.ReceivedAt), w.at(m.StartedAt), w.at(m.FinishedAt))
@@ -82,6 +96,12 @@ func (w *world) message(m wire.Message) string {
 		}
 	case *wire.Heartbeat:
 		fmt.Fprintf(&s, "heartbeat: %d running, %d queued, through %d", len(m.Running), m.Queued, m.Through)
+		if m.Local {
+			s.WriteString(", local")
+		}
+		for _, f := range m.Foreign {
+			fmt.Fprintf(&s, ", %s is %d instead of %d", f.Pin, f.Found, f.Commanded)
+		}
 		if m.Clock != w.gateway() {
 			fmt.Fprintf(&s, ", clock %s", w.clock(m.Clock))
 		}

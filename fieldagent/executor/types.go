@@ -43,10 +43,24 @@ type (
 	// Unstarted says that works of Output.Start were not begun, because TooLate
 	// said so. It is the first input after that Output.
 	Unstarted struct{ Tokens []wire.Token }
-	// Progressed says how far work has come, 0 to 100.
+	// Progressed says how far work has come, 0 to 100, or with a Payload what it
+	// has seen. The latter is told as it comes: whoever makes it keeps to a rate and
+	// asks Roomy before.
 	Progressed struct {
 		Token   wire.Token
 		Percent uint8
+		Payload wire.RawMap // nil for none
+	}
+	// LeaseEnded says that the lease of an attempt has ended, Ago before now.
+	LeaseEnded struct {
+		Token wire.Token
+		Why   wire.LeaseEnd
+		Ago   time.Duration
+	}
+	// Hand is what people do at the board, whenever that changes.
+	Hand struct {
+		Local   bool           // the LOCAL switch is on
+		Foreign []wire.Foreign // outputs that somebody else has changed, by name
 	}
 	// Tick says that the Deadline has come. It is never wrong to send one.
 	Tick struct{}
@@ -63,6 +77,8 @@ func (ReceivedCompact) input() {}
 func (Finished) input()        {}
 func (Unstarted) input()       {}
 func (Progressed) input()      {}
+func (LeaseEnded) input()      {}
+func (Hand) input()            {}
 func (Tick) input()            {}
 func (Stop) input()            {}
 
@@ -71,6 +87,8 @@ type Result struct {
 	Code    wire.Code   // a final one
 	Detail  string      // a sentence for people
 	Payload wire.RawMap // nil for none
+	// Lease is an output that the work has set for a limited time, nil for none.
+	Lease *Lease
 }
 
 // Work is one attempt to execute.
@@ -82,6 +100,9 @@ type Work struct {
 	Trace   wire.Trace
 	Intent  string
 	Args    wire.RawMap
+	// At is the Unix time in ms of the start, the gateway's if the agent's clock is
+	// not set.
+	At int64
 	// Timeout bounds the execution. Work that has not ended OverdueAfter later is
 	// given up.
 	Timeout time.Duration
@@ -96,6 +117,9 @@ type Output struct {
 	Start []Work
 	// Abort is running work to stop. It still gives its Finished.
 	Abort []wire.Token
+	// Fall asks for outputs to be set to their safe levels. What comes of it is told
+	// by LeaseEnded.
+	Fall Fall
 	// Primary are messages for evt/<node>. They may be lost.
 	Primary []wire.Message
 	// Narrowband are frames for n/<short>. They may be lost.
@@ -109,6 +133,15 @@ type Output struct {
 	// Fatal, if not empty, says why the process must end now and be restarted.
 	Fatal string
 }
+
+// Fall says which outputs go to their safe levels, and why.
+type Fall uint8
+
+const (
+	FallNone Fall = 0
+	FallLoss Fall = 1 // the gateway is lost: those that the pin map says
+	FallStop Fall = 2 // the agent stops: all that have a safe level
+)
 
 // NoDeadline means that no Tick is wanted.
 const NoDeadline = time.Duration(1<<63 - 1)
@@ -149,6 +182,12 @@ type Verdict struct {
 	// for a pulse its off level. What makes safe does not wait: work is stopped as
 	// soon as an instruction behind it Ends what it is EndedBy. Empty for none.
 	Ends, EndedBy string
+	// Actuates says that the execution changes something at the board. It is refused
+	// while the LOCAL switch is on.
+	Actuates bool
+	// Watch says that the execution only waits. It takes no worker; MaxWatches of
+	// them may run or wait.
+	Watch bool
 	// Reboots says that the execution ends with a boot of the board, which takes
 	// the agent with it: how it went is known at the next start (D6).
 	Reboots bool
@@ -176,11 +215,20 @@ type Config struct {
 	MaxKnown int
 	// DefaultTimeout bounds work whose instruction names no time limit.
 	DefaultTimeout time.Duration
+	// Autonomy is how long work goes on as usual without the gateway, 0 for ever
+	// (C8).
+	Autonomy time.Duration
+	// Local says that the LOCAL switch is on at the start.
+	Local bool
+	// Safe returns the level to which a pin was set at the start, and false if it was
+	// not; nil means that every lease says it. A pin map can change between starts.
+	Safe func(pin string) (level, ok bool)
 }
 
 // Limits and intervals. They are fixed: both sides are tuned to them.
 const (
 	MaxWorkers        = 1024
+	MaxWatches        = 64 // watches that run or wait
 	DefaultWorkers    = 2
 	DefaultMaxQueue   = 1000
 	DefaultMaxKnown   = 50_000
@@ -208,6 +256,7 @@ const (
 	AgeRank           = 10 * time.Second       // waiting this long is worth one priority
 	StopGrace         = 500 * time.Millisecond // at a stop, before running work is aborted
 	StopLimit         = 5 * time.Second        // at a stop, in all
+	StopFallLimit     = time.Second            // at a stop, for the ends of leases
 	MaxCancelledAhead = 1000                   // narrowband cancels of attempts that have not arrived
 	AheadFor          = time.Hour              // so long they count: sequences may come again with another log
 	// Events that wait for their acknowledgement; beyond either no new
@@ -215,8 +264,11 @@ const (
 	// instructions a journal of 64 MiB still holds everything.
 	maxUnacknowledged = 50_000
 	maxUnackedBytes   = 16 << 20
-	eventOverhead     = 128 // bytes of an event beside its payload
-	maxStoredDetail   = 200 // bytes kept of the sentence of an end that was acknowledged
+	// Beyond either of these Roomy says no: the rest is for results.
+	maxProgress      = 2000
+	maxProgressBytes = 4 << 20
+	eventOverhead    = 128 // bytes of an event beside its payload
+	maxStoredDetail  = 200 // bytes kept of the sentence of an end that was acknowledged
 
 	minHeartbeat         = 100 * time.Millisecond
 	maxHeartbeat         = 10 * time.Minute

@@ -143,12 +143,16 @@ func (p *charPin) Edges(to chan<- Edge) (func() error, error) {
 		// Without deadlines the reader could never be ended.
 		return nil, fmt.Errorf("watch %s: %w: the system can't wait for its events: %w", p.name, ErrUnsupported, err)
 	}
+	from, err := p.Actual()
+	if err != nil {
+		return nil, err
+	}
 	since := p.k.now()
 	c := p.config(flagRising|flagFalling, Low)
 	if err := p.d.ioctl(ioSetConfig, unsafe.Pointer(&c)); err != nil {
 		return nil, edgeError(p.name, err)
 	}
-	r := &edgeReader{p: p, to: to, since: since, quit: make(chan struct{}), done: make(chan struct{})}
+	r := &edgeReader{p: p, to: to, since: since, from: &from, quit: make(chan struct{}), done: make(chan struct{})}
 	go r.run()
 	return r.stop, nil
 }
@@ -160,8 +164,12 @@ type edgeReader struct {
 	// since is when edge detection was turned on. What the kernel has kept from an
 	// earlier time is of no use any more.
 	since time.Duration
-	quit  chan struct{}
-	done  chan struct{}
+	// from is the level before edge detection was turned on, until the first edge.
+	// Some chips keep an edge that came while it was off and report it when it is
+	// turned on: it shows by leading to the level that the line had already.
+	from *Level
+	quit chan struct{}
+	done chan struct{}
 }
 
 // stop ends the reader and turns edge detection off.
@@ -225,5 +233,10 @@ func (r *edgeReader) edge(e lineEvent) (out Edge, fresh bool) {
 	out = Edge{Pin: r.p.name, Level: Level(e.rising), Kernel: at, At: time.Now().Add(at - r.p.k.now()),
 		Missed: uint64(e.seq - r.p.seq - 1)} // in 32 bits, which wrap around
 	r.p.seq = e.seq
-	return out, at >= r.since
+	if at < r.since {
+		return out, false
+	}
+	kept := r.from != nil && *r.from == out.Level
+	r.from = nil
+	return out, !kept
 }

@@ -247,7 +247,7 @@ func TestErrnoKeepsItsMeaning(t *testing.T) {
 		{"request", syscall.Errno(524), gpio.ErrUnsupported},
 		{"adopt", syscall.EMFILE, gpio.ErrIO},
 		{"set", syscall.EIO, gpio.ErrIO},
-		{"set", syscall.EREMOTEIO, gpio.ErrIO},
+		{"set", syscall.ENOMEM, gpio.ErrIO},
 		{"set", syscall.ENODEV, gpio.ErrGone},
 		{"set", syscall.EPERM, gpio.ErrNotPermitted},
 	} {
@@ -328,6 +328,7 @@ func TestI7_PinIsReleasedAndTakenAgainFiftyTimes(t *testing.T) {
 func TestEdgesHaveLevelKernelTimeAndGaps(t *testing.T) {
 	k, main := pi()
 	line := main.Lines[2]
+	line.Latches = true // as the PL061 does
 	b := boardOn(t, k)
 	p, err := b.Open("GPIO2", gpio.Request{Mode: gpio.Input, ActiveLow: true})
 	must(t, err)

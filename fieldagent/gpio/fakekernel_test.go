@@ -37,18 +37,20 @@ type FakeChip struct {
 
 // FakeLine is a line.
 type FakeLine struct {
-	Name   string
-	Holder string // somebody else who has it
-	Used   bool   // somebody without a name has it
-	Output bool
-	Driven bool // its level as an output
-	Outer  bool // its level as an input
-	Flips  int
-	Flags  uint64 // of the last request or configuration
-	Micros uint32 // its debounce time
-	owner  *fakeFile
-	asked  string // our consumer name
-	seq    uint32
+	Name    string
+	Holder  string // somebody else who has it
+	Used    bool   // somebody without a name has it
+	Output  bool
+	Driven  bool // its level as an output
+	Outer   bool // its level as an input
+	Flips   int
+	Flags   uint64 // of the last request or configuration
+	Micros  uint32 // its debounce time
+	owner   *fakeFile
+	Latches bool // its chip keeps an edge that comes while nobody wants it
+	latched bool
+	asked   string // our consumer name
+	seq     uint32
 }
 
 func (l *FakeLine) level() bool {
@@ -155,15 +157,21 @@ func (k *FakeKernel) change(l *FakeLine, do func()) {
 		return
 	}
 	l.Flips++
-	f := l.owner
-	if f == nil || l.Output {
+	if l.owner == nil || l.Output {
 		return
 	}
+	k.report(l)
+}
+
+// report notes an event that leads to the level of now, if it is wanted.
+func (k *FakeKernel) report(l *FakeLine) {
+	f := l.owner
 	kind, flag := uint32(1), uint64(flagRising)
 	if l.level() == (l.Flags&flagActiveLow != 0) {
 		kind, flag = 2, flagFalling
 	}
 	if l.Flags&flag == 0 {
+		l.latched = l.Latches
 		return
 	}
 	l.seq++
@@ -350,6 +358,10 @@ func (f *fakeFile) configure(c *abiConfig) error {
 			l.Output = false
 		}
 	})
+	if edges && l.latched {
+		l.latched = false
+		f.k.report(l)
+	}
 	return nil
 }
 

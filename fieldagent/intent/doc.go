@@ -7,7 +7,7 @@
 //
 //	r, err := intent.New(log, intent.GPIO(owner), intent.Metrics(intent.MetricsOptions{...}))
 //	if refused := r.Check("gpio.write", args); refused != nil { ... }  // nothing has happened
-//	result := r.Run(ctx, "gpio.write", args, token)                    // something may have
+//	result := r.Run(ctx, "gpio.write", args, req)                      // something may have
 //
 // Rules for executors:
 //

@@ -33,7 +33,13 @@ func (p pulser) parse(args map[string]any) (a wire.GPIOPulse, refused *Result) {
 		return a, refused
 	}
 	a.Pin, refused = p.l.resolve(a.Pin, gpio.Output)
-	return a, refused
+	if refused != nil {
+		return a, refused
+	}
+	if limit := p.l.limit(a.Pin, gpio.Level(a.Level)); limit > 0 && a.Width > limit {
+		return a, tooLong("width", a.Pin, a.Width, limit)
+	}
+	return a, nil
 }
 
 func (p pulser) Run(ctx context.Context, r Request) Result {

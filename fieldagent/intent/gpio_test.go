@@ -30,6 +30,7 @@ func newBench(t *testing.T, pins ...gpio.PinConfig) *bench {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- owner.Run(ctx) }()
+	<-owner.Started()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -48,7 +49,7 @@ func (b *bench) full(ctx context.Context, name, token string, args map[string]an
 	b.t.Helper()
 	raw, err := wire.EncodeMap(args, wire.MaxArgsBytes)
 	must(b.t, err)
-	p := b.r.Run(ctx, name, raw, token)
+	p := b.r.Run(ctx, name, raw, intent.Request{Cause: token})
 	m, err := wire.DecodeMap(p.Payload)
 	must(b.t, err)
 	return p, m
@@ -119,7 +120,7 @@ func TestE13_I13_WhatCannotBeDoneIsRefusedBeforeAnythingMoves(t *testing.T) {
 		raw, err := wire.EncodeMap(c.args, wire.MaxArgsBytes)
 		must(t, err)
 		checked := b.r.Check(c.intent, raw)
-		ran := b.r.Run(t.Context(), c.intent, raw, "t")
+		ran := b.r.Run(t.Context(), c.intent, raw, intent.Request{Cause: "t"})
 		if checked == nil {
 			t.Errorf("%s %v: the check let it pass", c.intent, c.args)
 			continue

@@ -19,7 +19,7 @@ func collect(t *testing.T, ctx context.Context, o intent.MetricsOptions) (intent
 	if p := r.Check("collect_metrics", nil); p != nil {
 		t.Fatalf("check: %+v", p)
 	}
-	p := r.Run(ctx, "collect_metrics", nil, "t")
+	p := r.Run(ctx, "collect_metrics", nil, intent.Request{Cause: "t"})
 	m, err := wire.DecodeMap(p.Payload)
 	must(t, err)
 	return p, m
@@ -102,7 +102,7 @@ func TestMetricsRefuseArgumentsAndStopWithTheContext(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if p := r.Run(ctx, "collect_metrics", nil, "t"); p.Code != wire.CodeCancelled {
+	if p := r.Run(ctx, "collect_metrics", nil, intent.Request{Cause: "t"}); p.Code != wire.CodeCancelled {
 		t.Errorf("run: %+v", p)
 	}
 }

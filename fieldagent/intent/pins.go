@@ -5,12 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
 	"github.com/apollo-11/apollo11/wire"
 )
 
-// Pins is what the gpio intents need; *gpio.Owner is it.
+// Board is what the gpio intents need; *gpio.Owner is it.
+type Board interface {
+	Pins
+	Leases
+	Edges
+}
+
+// Pins are set and read.
 type Pins interface {
 	// Resolve returns the one name of a pin that may be used in this mode.
 	Resolve(name string, mode gpio.Mode) (string, error)
@@ -18,23 +26,39 @@ type Pins interface {
 	Get(ctx context.Context, name string) (gpio.Level, error)
 }
 
-// GPIO returns gpio.write, gpio.read and gpio.pulse on these pins.
+// Leases are outputs that are set for a limited time (C13).
+type Leases interface {
+	// Config returns what the pin map says of a pin, false if it is not there.
+	Config(name string) (gpio.PinConfig, bool)
+	// Lease sets a pin, and hold later to its safe level.
+	Lease(ctx context.Context, name string, level gpio.Level, hold time.Duration, cause string) error
+}
+
+// Edges are what happens at inputs.
+type Edges interface {
+	// Watch delivers edges until ctx ends, or until the pin can't be watched any
+	// more; then the channel is closed.
+	Watch(ctx context.Context, name string) (<-chan gpio.Edge, error)
+}
+
+// GPIO returns gpio.write, gpio.read, gpio.pulse and gpio.watch on these pins.
 //
 // While a pulse holds a pin, the pin can be read and set to the pulse's off
 // level, so that a person can always stop it; anything else is refused as busy,
 // because the end of the pulse would undo it.
-func GPIO(pins Pins) []Intent {
+func GPIO(pins Board) []Intent {
 	l := &lines{pins: pins, pulses: map[string]pulse{}}
 	return []Intent{
 		{Name: wire.IntentGPIOWrite, Idempotent: true, Executor: write{l}},
 		{Name: wire.IntentGPIORead, Idempotent: true, Executor: read{l}},
 		{Name: wire.IntentGPIOPulse, Executor: pulser{l}},
+		{Name: wire.IntentGPIOWatch, Idempotent: true, Executor: watcher{l}},
 	}
 }
 
 // lines are the pins and the pulses that hold some of them.
 type lines struct {
-	pins Pins
+	pins Board
 
 	mu     sync.Mutex
 	pulses map[string]pulse // by resolved name
@@ -85,6 +109,22 @@ func (l *lines) resolve(name string, mode gpio.Mode) (string, *Result) {
 		return "", &Result{Code: pinCode(err), Detail: err.Error()}
 	}
 	return pin, nil
+}
+
+// limit returns the longest time that the pin map lets a pin have this level, 0 for
+// no limit.
+func (l *lines) limit(pin string, level gpio.Level) time.Duration {
+	c, mapped := l.pins.Config(pin)
+	if !mapped || c.Safe == nil || level == *c.Safe {
+		return 0
+	}
+	return c.MaxOn
+}
+
+// tooLong refuses a time that the pin map does not allow.
+func tooLong(arg, pin string, d, limit time.Duration) *Result {
+	return badArgs(&wire.ArgError{Field: arg, Problem: fmt.Sprintf("%v is too long for pin %s", d, pin),
+		Hint: fmt.Sprintf("agent.yaml allows max_on: %v", limit)})
 }
 
 // pinCode translates an error of package gpio.

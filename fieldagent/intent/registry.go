@@ -9,8 +9,10 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
+	"github.com/apollo-11/apollo11/fieldagent/gpio"
 	"github.com/apollo-11/apollo11/wire"
 )
 
@@ -19,6 +21,19 @@ type Request struct {
 	Args map[string]any // decoded, nil for none; the executor checks them
 	// Cause goes with every effect, so that it can be traced: the attempt's token.
 	Cause string
+	// Clock is Unix time in ms for what is told, nil for that of this machine.
+	Clock func() int64
+	// Tell reports what a running execution has seen, nil where nobody listens. It
+	// returns false when there is no room: tell it later, with what comes then.
+	Tell func(values map[string]any) bool
+}
+
+// now is Unix time in ms.
+func (r Request) now() int64 {
+	if r.Clock == nil {
+		return time.Now().UnixMilli()
+	}
+	return r.Clock()
 }
 
 // Result is how an intent ended, or why it would be refused.
@@ -26,6 +41,14 @@ type Result struct {
 	Code   wire.Code      // final
 	Detail string         // a sentence for people, empty if the code says it all
 	Values map[string]any // what was found or done, nil for none; see wire.EncodeMap
+	Lease  *Lease         // an output that was set for a limited time, nil for none
+}
+
+// Lease is an output that was set for a limited time: the owner of the pins ends
+// it.
+type Lease struct {
+	Pin   string
+	After gpio.Level // the level that it has then
 }
 
 // Executor carries out one intent.
@@ -51,6 +74,7 @@ type Processed struct {
 	Code    wire.Code
 	Detail  string      // at most wire.MaxDetailBytes
 	Payload wire.RawMap // at most wire.MaxPayloadBytes, nil for none
+	Lease   *Lease      // see Result
 }
 
 // Registry is the set of intents of an agent.
@@ -104,15 +128,17 @@ func (r *Registry) Check(name string, args wire.RawMap) (refused *Processed) {
 	return &p
 }
 
-// Run carries the request out and always comes back with a final code.
-func (r *Registry) Run(ctx context.Context, name string, args wire.RawMap, cause string) Processed {
+// Run carries the request out and always comes back with a final code. The
+// arguments in req are set here.
+func (r *Registry) Run(ctx context.Context, name string, args wire.RawMap, req Request) Processed {
 	in, m, refusal := r.prepare(name, args)
 	if refusal != nil {
 		return r.process(name, *refusal)
 	}
 	result := func() (res Result) {
 		defer r.rescue(name, func(internal Result) { res = internal })
-		return in.Executor.Run(ctx, Request{Args: m, Cause: cause})
+		req.Args = m
+		return in.Executor.Run(ctx, req)
 	}()
 	return r.process(name, result)
 }
@@ -154,7 +180,7 @@ func (r *Registry) process(name string, res Result) Processed {
 		// The note comes first, where a long sentence can't push it out.
 		res.Detail = strings.TrimSpace(fmt.Sprintf("payload left out: %v. %s", err, res.Detail))
 	}
-	return Processed{Code: res.Code, Detail: clip(res.Detail), Payload: payload}
+	return Processed{Code: res.Code, Detail: clip(res.Detail), Payload: payload, Lease: res.Lease}
 }
 
 // clip shortens a sentence to what the wire carries, without cutting a letter.

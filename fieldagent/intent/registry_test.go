@@ -64,7 +64,7 @@ func TestE13_UnknownIntentIsRefusedForGood(t *testing.T) {
 	if refused == nil || refused.Code != wire.CodeUnknownIntent || refused.Code.Class() != wire.ClassRefused {
 		t.Fatalf("check: %+v", refused)
 	}
-	if p := r.Run(t.Context(), "valve.open", nil, "t"); p.Code != wire.CodeUnknownIntent || !strings.Contains(p.Detail, "it has a.a") {
+	if p := r.Run(t.Context(), "valve.open", nil, intent.Request{Cause: "t"}); p.Code != wire.CodeUnknownIntent || !strings.Contains(p.Detail, "it has a.a") {
 		t.Errorf("run: %+v", p)
 	}
 }
@@ -79,7 +79,7 @@ func TestUnreadableArgumentsAreRefused(t *testing.T) {
 	if refused := r.Check("a.a", bad); refused == nil || refused.Code != wire.CodeBadArgs {
 		t.Errorf("check: %+v", refused)
 	}
-	if p := r.Run(t.Context(), "a.a", bad, "t"); p.Code != wire.CodeBadArgs || ran {
+	if p := r.Run(t.Context(), "a.a", bad, intent.Request{Cause: "t"}); p.Code != wire.CodeBadArgs || ran {
 		t.Errorf("run: %+v, executed %v", p, ran)
 	}
 }
@@ -97,7 +97,7 @@ func TestPanicBecomesAnInternalError(t *testing.T) {
 	if p := r.Check("a.a", nil); p == nil || p.Code != wire.CodeInternal || !strings.Contains(p.Detail, "in check") {
 		t.Errorf("check: %+v", p)
 	}
-	if p := r.Run(t.Context(), "a.a", nil, "t"); p.Code != wire.CodeInternal || !strings.Contains(p.Detail, "out of range") {
+	if p := r.Run(t.Context(), "a.a", nil, intent.Request{Cause: "t"}); p.Code != wire.CodeInternal || !strings.Contains(p.Detail, "out of range") {
 		t.Errorf("run: %+v", p)
 	}
 	if !strings.Contains(log.String(), "stack=") || !strings.Contains(log.String(), "registry_test.go") {
@@ -119,7 +119,7 @@ func TestResultsStayInsideTheWire(t *testing.T) {
 		"broken text":       {intent.Result{Code: wire.CodeFailed, Detail: "a\xffb"}, wire.CodeFailed, "a?b"},
 	} {
 		r := newRegistry(t, one("a.a", fake{run: func(context.Context, intent.Request) intent.Result { return c.result }}))
-		p := r.Run(t.Context(), "a.a", nil, "t")
+		p := r.Run(t.Context(), "a.a", nil, intent.Request{Cause: "t"})
 		if p.Code != c.code || !strings.Contains(p.Detail, c.says) {
 			t.Errorf("%s: %v %q, want %v with %q", name, p.Code, p.Detail, c.code, c.says)
 		}

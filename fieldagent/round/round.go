@@ -38,6 +38,8 @@ type Hands interface {
 	Start(executor.Work)
 	// Abort stops one that runs.
 	Abort(wire.Token)
+	// Fall sets outputs to their safe levels.
+	Fall(executor.Fall)
 	// Primary and Narrowband send on the two paths. They may lose it.
 	Primary(wire.Message)
 	Narrowband(wire.CompactAck)
@@ -72,6 +74,7 @@ func join(all *executor.Output, out executor.Output) {
 	all.Records = append(all.Records, out.Records...)
 	all.Start = append(all.Start, out.Start...)
 	all.Abort = append(all.Abort, out.Abort...)
+	all.Fall = max(all.Fall, out.Fall) // a stop is more than a loss
 	all.Primary = append(all.Primary, out.Primary...)
 	all.Narrowband = append(all.Narrowband, out.Narrowband...)
 	all.Notes = append(all.Notes, out.Notes...)
@@ -125,6 +128,9 @@ func (p *Performer) act(out executor.Output) (late []wire.Token) {
 	}
 	for _, t := range out.Abort {
 		p.hands.Abort(t)
+	}
+	if out.Fall != executor.FallNone {
+		p.hands.Fall(out.Fall)
 	}
 	for _, m := range out.Primary {
 		p.hands.Primary(m)

@@ -91,8 +91,8 @@ func TestSampleConfigurations(t *testing.T) {
 	if err := a.Validate(); err != nil {
 		t.Error(err)
 	}
-	if len(a.Pins) != 2 {
-		t.Errorf("the sample pin map has %d pins, want 2", len(a.Pins))
+	if len(a.Pins) != 3 {
+		t.Errorf("the sample pin map has %d pins, want 3", len(a.Pins))
 	}
 }
 

@@ -128,7 +128,7 @@ func (a *agent) boot() {
 	core, out, err := executor.New(executor.Config{
 		Hello: wire.Hello{Version: "sim", Short: wire.Short(a.id), Labels: map[string]string{"row": fmt.Sprint(a.index % 2)},
 			Intents: []string{wire.IntentGPIOWrite, wire.IntentGPIOPulse, wire.IntentGPIORead, intentTurn}, Board: "sim"},
-		Incarnation: a.rnd.Uint64() | 1, Check: judge,
+		Incarnation: a.rnd.Uint64() | 1, Check: judge, Autonomy: time.Minute,
 	}, records, a.now())
 	if err != nil {
 		a.w.fail("recovery", "%s cannot make sense of its journal: %v", a.id, err)

@@ -190,7 +190,9 @@ func (c *checker) delivered(e *engine.Effects) {
 				c.known("query", r.Seq, r.Token)
 			}
 		case *wire.Welcome:
-			c.covered(s.Node, m.Through)
+			if !c.ofOldLife(s.Node, m.Through) {
+				c.covered(s.Node, m.Through)
+			}
 		case *wire.EventAck:
 			c.covered(s.Node, m.Through)
 		}

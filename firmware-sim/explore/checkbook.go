@@ -21,6 +21,8 @@ type book struct {
 
 	copy *book // an older copy, nil for none
 
+	before map[string]engine.Cursor // of the life of a node before this one
+
 	pending []page
 	moved   map[string]engine.Cursor      // applied, not durable
 	newer   map[uint64]engine.Instruction // applied, not durable
@@ -41,7 +43,7 @@ type page struct {
 
 func newBook() book {
 	b := book{insts: map[uint64]engine.Instruction{}, tokens: map[wire.Token]attemptOf{}, tasks: map[string]engine.Task{},
-		numbers: map[int]string{}, cursors: map[string]engine.Cursor{}, inThree: map[wire.Token]bool{}, trail: trail{acts: map[string]bool{}}}
+		numbers: map[int]string{}, cursors: map[string]engine.Cursor{}, before: map[string]engine.Cursor{}, inThree: map[wire.Token]bool{}, trail: trail{acts: map[string]bool{}}}
 	b.forget()
 	return b
 }
@@ -148,6 +150,9 @@ func (c *checker) durable(head uint64) {
 			c.recorded(&i)
 		}
 		for _, n := range r.Cursors {
+			if was := b.cursors[n.Node]; was.Incarnation != n.Incarnation {
+				b.before[n.Node] = was
+			}
 			b.cursors[n.Node] = n.Cursor
 			life := nodeLife{n.Node, n.Incarnation, c.copies[n.Node]}
 			c.most[life] = max(c.most[life], n.Last)

@@ -189,6 +189,13 @@ func (c *checker) greeted(node string, m *wire.Hello) {
 	}
 }
 
+// ofOldLife reports whether a welcome speaks of the events of a life that a node with
+// an older card has just ended: its hellos of before and after may come together.
+// The new life cannot take that for an acknowledgement.
+func (c *checker) ofOldLife(node string, through uint64) bool {
+	return c.copies[node] > 0 && through > c.book.cursors[node].Last && through <= c.book.before[node].Last
+}
+
 // spoken notes a sign of life of the board that the log knows.
 func (c *checker) spoken(node string, incarnation uint64, m wire.Message) {
 	v := c.memory.heard[node]

@@ -96,6 +96,9 @@ func (a *agent) Start(w executor.Work) {
 	a.later(f.takes, func() { a.finish(x, f.code) })
 }
 
+// Fall implements round.Hands. The pins of these boards have no safe levels.
+func (a *agent) Fall(executor.Fall) {}
+
 // Abort implements round.Hands.
 func (a *agent) Abort(t wire.Token) {
 	x := a.works[t]

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"flag"
+	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -104,6 +105,12 @@ func showNode(a *app, n api.NodeDetail) error {
 	field("workers", strconv.Itoa(int(n.Workers)))
 	field("intents", visible(strings.Join(n.Intents, ", ")))
 	field("pins", visible(strings.Join(n.Pins, ", ")))
+	if n.Local {
+		field("LOCAL", "the switch is on: what would move something is refused")
+	}
+	for _, f := range n.Foreign {
+		field("changed by hand", visible(fmt.Sprintf("%s is %d, commanded was %d", f.Pin, f.Found, f.Commanded)))
+	}
 	field("short id", visible(n.Short))
 	field("first seen", moment(n.FirstSeen))
 	field("last hello", moment(n.LastHello))

@@ -125,6 +125,9 @@ func outcome(in scada.InstructionView) string {
 	if in.CancelBy != "" && !in.Settled {
 		parts = append(parts, "cancellation asked by "+visible(in.CancelBy))
 	}
+	if l := in.Lease; l != nil {
+		parts = append(parts, leaseText(l))
+	}
 	if r := inline(in.Result); r != "" {
 		parts = append(parts, r)
 	}
@@ -132,6 +135,17 @@ func outcome(in scada.InstructionView) string {
 		parts = append(parts, "waits for an operator")
 	}
 	return strings.Join(parts, "; ")
+}
+
+// leaseText says how an output stands that was set for a limited time.
+func leaseText(l *scada.LeaseView) string {
+	switch {
+	case l.End == "":
+		return visible(fmt.Sprintf("lease of %s until %s", l.Pin, clock(l.Until)))
+	case l.Open:
+		return visible(fmt.Sprintf("lease of %s is over, and the pin could not be set to its safe level", l.Pin))
+	}
+	return visible(fmt.Sprintf("lease of %s ended %s (%s)", l.Pin, clock(l.Ended), l.End))
 }
 
 // number is a count that is left out when it is 0.

@@ -37,7 +37,7 @@ func (e *Engine) Alarms() (standing, recent []Alarm) {
 
 // alarms are those that have been raised.
 type alarms struct {
-	standing map[alarmKey]Alarm // conditions: at most four a node
+	standing map[alarmKey]Alarm // conditions: at most seven a node
 	recent   []Alarm            // the latest incidents, oldest first, at most maxRecent
 	told     map[alarmKey]bool  // incidents that repeat
 	ring     []alarmKey         // told, oldest at next once it is full

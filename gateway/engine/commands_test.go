@@ -14,13 +14,15 @@ import (
 
 // The commands of the scripts. Words in brackets may be left out.
 //
-//	submit [id=T] [intent=I] node=A,B | label=K:V [ttl=D] [timeout=D] [prio=P] [retry=N,initial,max | tiered=N] [client=C packet=N dup] [by=U]
+//	submit [id=T] [intent=I] node=A,B | label=K:V [ttl=D] [timeout=D] [prio=P] [retry=N,initial,max | tiered=N] [client=C packet=N dup] [by=U] [pin=P] [max_on=D]
 //	submit ... count=N               the same N times, without ids
 //	hello NODE [session=N] [incarnation=N] [first=N next=N] [labels=K:V,..] [intents=I,..] [short=S] [top=SEQ,TOKEN] [clock=D]
-//	event NODE seq=N PHASE [CODE] [no=N] [token=#N] [attempt=N] [received=T started=T finished=T] [payload=K:V] [percent=N]
+//	event NODE seq=N PHASE [CODE] [no=N] [token=#N] [attempt=N] [received=T started=T finished=T] [payload=K:V] [percent=N] [pin=P level=N until=T]
+//	event NODE seq=N lease_ended WHY [finished=T] [pin=P level=N]
+//	event NODE seq=N progress pin=P edges=1,0,1 total=N [times=N]
 //	compact NODE seq=N CODE [attempt=N] [short=S]
 //	report NODE seq=N never|queued|running|done [CODE] [token=#N]
-//	heartbeat NODE [session=N] [clock=D] | digest NODE [session=N] [holds=N,N]
+//	heartbeat NODE [session=N] [clock=D] [local] [foreign=P,P] | digest NODE [session=N] [holds=N,N]
 //	narrowband NODE up|down          its connection to the narrowband listener
 //	goodbye NODE [session=N] [lost] [unstarted=N,N]
 //	gone NODE [session=N]
@@ -138,6 +140,9 @@ func (h *harness) input(c *command) engine.Input {
 	case "hello":
 		return &engine.Uplink{Node: c.word(0), Msg: h.hello(c)}
 	case "event":
+		for range c.number("times", 1) - 1 {
+			h.log.step(h.eng, h.now, &engine.Uplink{Node: c.word(0), Msg: h.event(c)})
+		}
 		return &engine.Uplink{Node: c.word(0), Msg: h.event(c)}
 	case "report":
 		return &engine.Uplink{Node: c.word(0), Msg: h.report(c)}
@@ -249,7 +254,11 @@ func (h *harness) submit(c *command) *engine.Submit {
 	}
 	s.Priority = p
 	if v := c.text("pin", ""); v != "" {
-		if s.Args, err = wire.EncodeMap(map[string]any{"pin": v}, wire.MaxArgsBytes); err != nil {
+		args := map[string]any{"pin": v}
+		if d := c.text("max_on", ""); d != "" {
+			args["max_on_ms"] = uint64(c.span(d).Milliseconds())
+		}
+		if s.Args, err = wire.EncodeMap(args, wire.MaxArgsBytes); err != nil {
 			c.t.Fatalf("%q: %v", c.line, err)
 		}
 	}
@@ -303,7 +312,10 @@ func (h *harness) clock(c *command) int64 {
 }
 
 func (h *harness) heartbeat(c *command) *engine.Uplink {
-	m := &wire.Heartbeat{Session: c.number("session", h.agentOf(c).session), Clock: h.clock(c)}
+	m := &wire.Heartbeat{Session: c.number("session", h.agentOf(c).session), Clock: h.clock(c), Local: c.has("local")}
+	for _, p := range c.list("foreign") {
+		m.Foreign = append(m.Foreign, wire.Foreign{Pin: p, Found: 1})
+	}
 	return &engine.Uplink{Node: c.word(0), Msg: m}
 }
 
@@ -349,7 +361,7 @@ func (h *harness) event(c *command) *wire.Event {
 		ReceivedAt: c.time("received"), StartedAt: c.time("started"), FinishedAt: c.time("finished"),
 		Percent: uint8(c.number("percent", 0)), Detail: c.text("detail", "")}
 	a.next = max(a.next, m.Number+1)
-	for p := wire.PhaseReceived; p <= wire.PhaseProcessed; p++ {
+	for p := wire.PhaseReceived; p <= wire.MaxPhase; p++ {
 		if p.String() == c.word(1) {
 			m.Phase = p
 		}
@@ -357,11 +369,10 @@ func (h *harness) event(c *command) *wire.Event {
 	if m.Phase == wire.PhaseProcessed {
 		m.Code = c.code(c.words[2:])
 	}
-	if p := c.pairs("payload"); len(p) > 0 {
-		v := map[string]any{}
-		for k, x := range p {
-			v[k] = x
-		}
+	if m.Phase == wire.PhaseLease {
+		m.Lease = c.leaseEnd(c.word(2))
+	}
+	if v := c.payload(); len(v) > 0 {
 		raw, err := wire.EncodeMap(v, wire.MaxPayloadBytes)
 		if err != nil {
 			c.t.Fatalf("%q: %v", c.line, err)
@@ -372,6 +383,47 @@ func (h *harness) event(c *command) *wire.Event {
 		c.t.Fatalf("%q: %v", c.line, err)
 	}
 	return m
+}
+
+func (c *command) leaseEnd(word string) wire.LeaseEnd {
+	for e := range wire.LeaseEnd(255) {
+		if e.String() == word {
+			return e
+		}
+	}
+	c.t.Fatalf("%q: no such end", c.line)
+	return 0
+}
+
+// payload is what payload=, pin=, level=, until=, edges= and total= say.
+func (c *command) payload() map[string]any {
+	v := map[string]any{}
+	for k, x := range c.pairs("payload") {
+		v[k] = x
+	}
+	if p := c.text("pin", ""); p != "" {
+		v["pin"] = p
+	}
+	for _, k := range []string{"level", "total"} {
+		if c.args[k] != "" {
+			v[k] = c.number(k, 0)
+		}
+	}
+	if t := c.time("until"); t != 0 {
+		v["until_ms"], v["max_on_ms"] = uint64(t), c.number("max_on_ms", 600_000)
+	}
+	var edges []any
+	for _, l := range c.list("edges") {
+		n, err := strconv.ParseUint(l, 10, 64)
+		if err != nil {
+			c.t.Fatalf("%q: %v", c.line, err)
+		}
+		edges = append(edges, []any{n, uint64(0), uint64(0)})
+	}
+	if edges != nil {
+		v["edges"] = edges
+	}
+	return v
 }
 
 func (h *harness) compact(c *command) *engine.Compact {

@@ -171,7 +171,7 @@ func (e *Engine) newAttempt(i *inst) {
 	e.topUsed = true
 	i.Sends, i.RetryAt, i.Percent = 0, 0, 0
 	i.ReceivedAt, i.StartedAt, i.FinishedAt, i.SettledAt = 0, 0, 0, 0
-	i.Code, i.Detail, i.Payload, i.Path, i.Reason = wire.CodeNone, "", nil, PathNone, ""
+	i.Code, i.Detail, i.Payload, i.Path, i.Reason, i.Lease = wire.CodeNone, "", nil, PathNone, "", nil
 	i.resends, i.queries, i.firstAt, i.byHand, i.disowned = 0, 0, 0, false, false
 }
 
@@ -275,24 +275,30 @@ const (
 // giveUp makes the gateway's opinion a state: TIMEOUT. The outcome is unknown
 // except for expired.
 func (e *Engine) giveUp(now Now, i *inst, reason, detail string) {
+	e.sumProgress(now, i)
 	if !e.move(now, i, StateTimeout, Entry{What: WhatTimeout, Detail: detail}) {
 		return
 	}
 	i.Reason, i.Detail, i.SettledAt = reason, detail, now.Wall
 	again := reason == ReasonExecution || reason == ReasonForgotten
-	if again && idempotent(i.Intent) && e.retry(now, i) {
+	if again && repeatable(&i.Instruction) && e.retry(now, i) {
 		return
 	}
 	i.Operator = true
 	e.effects.Counts.TimedOut++
 }
 
-// idempotent reports whether executing an intent twice has the effect of once,
+// repeatable reports whether executing an instruction twice has the effect of once,
 // so that an unknown outcome may be cured by another attempt without asking
-// anybody (C6). Of intents that the gateway does not know it assumes the worst.
-func idempotent(intent string) bool {
-	switch intent {
-	case wire.IntentGPIOWrite, wire.IntentGPIORead, wire.IntentCollectMetrics:
+// anybody (C6). "On for ten minutes" would begin anew. Of intents that the gateway
+// does not know it assumes the worst.
+func repeatable(i *Instruction) bool {
+	switch i.Intent {
+	case wire.IntentGPIOWrite:
+		if !maxOn(i) {
+			return true
+		}
+	case wire.IntentGPIORead, wire.IntentGPIOWatch, wire.IntentCollectMetrics:
 		return true
 	}
 	return mutant.On(mutant.UnknownRepeated)

@@ -33,6 +33,13 @@
 // once. Everything else becomes CANCELLED when the agent says that it stopped, and
 // a retry after an unknown outcome goes back to TIMEOUT.
 //
+// # After the end
+//
+// A lease is an output that a finished instruction has left on for a limited time
+// (C13). The board ends it; its event adds to the timeline and to
+// Instruction.Lease, and changes no state. Progress of a running instruction is
+// listed up to a limit and counted beyond it.
+//
 // # What the engine relies on
 //
 // An agent executes a token at most once, as long as it has its journal. When it

@@ -98,6 +98,7 @@ type inst struct {
 	disowned bool          // the node said of this attempt that it has not got it
 	queries  int
 	cancelAt time.Duration // when the cancel is sent again; 0 for not
+	unlisted uint32        // reports of progress that no entry counts yet
 	byHand   bool          // its next attempt was asked for by an operator: nothing holds it back. A restart forgets that
 	waits    bool          // stands in the operator queue, as the log has it
 }

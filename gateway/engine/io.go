@@ -151,6 +151,7 @@ type Effects struct {
 	Alarms   []Alarm
 	Confirms []Confirm
 	Compacts []CompactSend
+	Pins     []PinNews
 	Counts   Counts
 }
 
@@ -244,6 +245,10 @@ type NodeState struct {
 	Queued  int // waiting to be sent
 	Flying  int // sent and not confirmed
 	Running int // confirmed and not ended
+	// Local says that its LOCAL switch is on; Foreign are its outputs that somebody
+	// else has changed, by its latest heartbeat. Not to be changed.
+	Local   bool
+	Foreign []wire.Foreign
 }
 
 // Alarm is raised or cleared. Kind and Subject together name it.
@@ -265,10 +270,11 @@ type Counts struct {
 	Succeeded, Failed, TimedOut, Cancelled     int
 	DeadLetters                                int
 	DigestsEqual, DigestsDiffer                int
+	LeasesEnded                                int
 }
 
 // Empty reports whether there is nothing to deliver.
 func (f *Effects) Empty() bool {
 	return len(f.Replies) == 0 && len(f.Sends) == 0 && len(f.Statuses) == 0 && len(f.Nodes) == 0 &&
-		len(f.Alarms) == 0 && len(f.Confirms) == 0 && len(f.Compacts) == 0 && f.Counts == Counts{}
+		len(f.Alarms) == 0 && len(f.Confirms) == 0 && len(f.Compacts) == 0 && len(f.Pins) == 0 && f.Counts == Counts{}
 }

@@ -47,7 +47,10 @@ type node struct {
 	drainTo  uint64 // the last of those
 	doubt
 	refusedAt time.Duration // when another board was refused under its name; 0 for never
-	skewed    int           // how many words in a row told a clock that is off
+	local     bool
+	foreign   []wire.Foreign
+	failing   map[uint64]struct{} // instructions whose lease could not be ended
+	skewed    int                 // how many words in a row told a clock that is off
 
 	told   uint64        // the highest event that a word of this session spoke of
 	toldAt time.Duration // when the agent last said which event comes next
@@ -72,7 +75,8 @@ func (e *Engine) node(id string) *node {
 }
 
 func (n *node) state() NodeState {
-	s := NodeState{Node: n.Node, Online: n.online, Since: n.since, Reason: n.reason, Queued: len(n.queue), Flying: n.flying}
+	s := NodeState{Node: n.Node, Online: n.online, Since: n.since, Reason: n.reason, Queued: len(n.queue), Flying: n.flying,
+		Local: n.local, Foreign: n.foreign}
 	for _, i := range n.open {
 		if i.ReceivedAt != 0 && !i.waiting() {
 			s.Running++
@@ -124,6 +128,7 @@ func (e *Engine) uplink(now Now, in *Uplink) {
 		if n := e.alive(now, in.Node, m.Session); n != nil {
 			n.tells(now, m.Next)
 			e.skew(now, n, m.Clock, true)
+			e.hand(now, n, m)
 		}
 	case *wire.Digest:
 		if n := e.alive(now, in.Node, m.Session); n != nil {
@@ -214,7 +219,7 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	e.newer(now, n, m, first)
 	e.skew(now, n, m.Clock, m.ClockSet)
 	w := &wire.Welcome{Session: m.Session, Epoch: e.counters.Epoch, Now: now.Wall,
-		HeartbeatMs: uint32(e.cfg.Heartbeat.Milliseconds()), Through: n.cursor.Last}
+		HeartbeatMs: uint32(e.cfg.Heartbeat.Milliseconds()), Phases: wire.MaxPhase, Through: n.cursor.Last}
 	e.send(n, w, &w.Through)
 	if !repeated && !old {
 		e.comeback(now, n)

@@ -55,9 +55,17 @@ func (e *Engine) event(now Now, n *node, m *wire.Event) {
 	if !e.inOrder(n, m.Number) {
 		return
 	}
+	if m.Phase == wire.PhaseLease {
+		e.leaseEnded(now, n, m)
+		return
+	}
 	i := e.reported(now, n, m)
 	if i == nil {
 		return
+	}
+	if m.Phase == wire.PhaseProgress && m.Payload != nil {
+		pin, _ := pinOf(m.Payload)
+		e.pinNews(now, i, PinNews{Pin: pin, Edges: m.Payload, Event: m.Number})
 	}
 	e.take(now, i, report{phase: m.Phase, code: m.Code, detail: m.Detail, payload: m.Payload,
 		received: m.ReceivedAt, started: m.StartedAt, finished: m.FinishedAt, percent: m.Percent,
@@ -187,9 +195,7 @@ func (e *Engine) take(now Now, i *inst, r report) bool {
 		return e.started(now, i, r) || news
 	case wire.PhaseProgress:
 		e.started(now, i, r)
-		i.Percent = r.percent
-		e.log(now, i, Entry{What: WhatProgress, Path: r.path, Actor: i.Node, Event: r.event,
-			Detail: fmt.Sprintf("%d %%", r.percent)})
+		e.progress(now, i, r)
 		return true
 	}
 	e.processed(now, i, r)
@@ -314,6 +320,7 @@ func (e *Engine) processed(now Now, i *inst, r report) {
 	default:
 		e.started(now, i, r)
 	}
+	e.sumProgress(now, i)
 	en := Entry{What: WhatProcessed, Path: r.path, Actor: i.Node, AgentAt: r.finished, Event: r.event, Code: r.code, Detail: r.detail}
 	if r.finished != 0 && r.started != 0 {
 		en.DurationMs = max(0, r.finished-r.started)
@@ -322,6 +329,7 @@ func (e *Engine) processed(now Now, i *inst, r report) {
 		return
 	}
 	i.Code, i.Detail, i.Payload, i.Path = r.code, r.detail, r.payload, r.path
+	i.Lease = leased(i.Intent, r.code, r.payload)
 	i.FinishedAt, i.SettledAt, i.Percent = r.finished, now.Wall, 0
 	i.Operator, i.Reason = false, ""
 	switch {
@@ -335,7 +343,7 @@ func (e *Engine) processed(now Now, i *inst, r report) {
 	}
 	i.Reason = r.code.String()
 	unknown := class == wire.ClassUnknown || class == wire.ClassInvalid
-	if (class == wire.ClassRetryable || unknown && idempotent(i.Intent)) && e.retry(now, i) {
+	if (class == wire.ClassRetryable || unknown && repeatable(&i.Instruction)) && e.retry(now, i) {
 		return
 	}
 	i.Operator = true
@@ -402,6 +410,9 @@ func (e *Engine) join(now Now, i *inst, r report) bool {
 	}
 	if i.Payload == nil {
 		i.Payload = r.payload
+	}
+	if i.Lease == nil {
+		i.Lease = leased(i.Intent, r.code, r.payload)
 	}
 	if i.Detail == "" {
 		i.Detail = r.detail

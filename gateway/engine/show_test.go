@@ -159,6 +159,13 @@ func (w *writer) instruction(i *engine.Instruction) string {
 		}
 	}
 	s += opt("retries", i.Retries) + opt("payload", fields(i.Payload)) + opt("cancel_by", i.CancelBy)
+	if l := i.Lease; l != nil {
+		s += " lease=" + l.Pin + " until=" + w.at(l.Until)
+		if l.End != 0 {
+			s += " ended=" + w.at(l.EndedAt) + "," + l.End.String()
+		}
+	}
+	s += opt("progress", i.Progress) + opt("unlisted", i.Unlisted)
 	if i.Operator {
 		s += " operator"
 	}
@@ -198,6 +205,13 @@ func (w *writer) effects(f *engine.Effects) {
 		}
 		w.line("-> alarm %s %s %s %s", verb, a.Kind, a.Subject, a.Text)
 	}
+	for _, p := range f.Pins {
+		if p.Lease != nil {
+			w.line("-> pin %s/%s of %s lease %s", p.Node, p.Pin, p.Task, p.Lease.End)
+		} else {
+			w.line("-> pin %s/%s of %s edges %v", p.Node, p.Pin, p.Task, fields(p.Edges))
+		}
+	}
 	for _, c := range f.Compacts {
 		w.line("-> narrowband %s %s", c.Short, frame(c.Frame))
 	}
@@ -216,7 +230,14 @@ func node(n engine.NodeState) string {
 	if n.Reason != "" {
 		s += fmt.Sprintf(" (%s)", n.Reason)
 	}
-	return s + fmt.Sprintf(" queued=%d flying=%d running=%d", n.Queued, n.Flying, n.Running)
+	s += fmt.Sprintf(" queued=%d flying=%d running=%d", n.Queued, n.Flying, n.Running)
+	if n.Local {
+		s += " local"
+	}
+	for _, f := range n.Foreign {
+		s += " foreign=" + f.Pin
+	}
+	return s
 }
 
 func reply(r engine.Reply) string {

@@ -134,6 +134,13 @@ type Instruction struct {
 	// CancelBy names who asked for cancellation; empty for nobody.
 	CancelBy string `cbor:"30,keyasint,omitempty"`
 	Percent  uint8  `cbor:"31,keyasint,omitempty"` // last reported progress
+	// Lease is the output that it has set for a limited time, nil for none. It is
+	// replaced, never changed.
+	Lease *Lease `cbor:"32,keyasint,omitempty"`
+	// Progress counts its progress entries in the timeline, Unlisted at least the
+	// reports that came when there were maxProgress of them.
+	Progress uint32 `cbor:"33,keyasint,omitempty"`
+	Unlisted uint32 `cbor:"34,keyasint,omitempty"`
 }
 
 // Path is the way by which a step became known.
@@ -185,6 +192,7 @@ const (
 	WhatQueried    What = 15 // the agent was asked what became of it
 	WhatResolved   What = 16 // an operator settled it by hand
 	WhatDoubted    What = 17 // the log is an older copy: no further attempt without an operator
+	WhatLease      What = 18 // the board has ended a lease by itself, or could not; no state changes
 )
 
 var whatNames = [...]string{
@@ -194,6 +202,7 @@ var whatNames = [...]string{
 	WhatTimeout: "timeout", WhatCancelAsk: "cancel_requested", WhatCancelled: "cancelled",
 	WhatRequeued: "requeued", WhatRefused: "refused", WhatQueried: "queried",
 	WhatResolved: "resolved", WhatDoubted: "doubted",
+	WhatLease: "lease_ended",
 }
 
 // String is the entry's name in timelines and logs.
@@ -225,6 +234,8 @@ type Entry struct {
 	Code    wire.Code `cbor:"12,keyasint,omitempty"`
 	Detail  string    `cbor:"13,keyasint,omitempty"`
 	Event   uint64    `cbor:"14,keyasint,omitempty"` // number of the agent's event
+	// Payload is what a running instruction has seen, of WhatProgress.
+	Payload wire.RawMap `cbor:"15,keyasint,omitzero"`
 }
 
 // Node is what the gateway knows about an agent for good.

@@ -43,6 +43,9 @@ func (d *decoder) arguments(root *value) {
 		}
 		m = checked.Map()
 		d.coerced(args, m)
+		if w, ok := checked.(wire.GPIOWatch); ok {
+			d.fitWatch(root, w)
+		}
 	}
 	encoded, err := wire.EncodeMap(m, wire.MaxArgsBytes)
 	if err != nil {
@@ -50,6 +53,17 @@ func (d *decoder) arguments(root *value) {
 		return
 	}
 	d.spec.Args = encoded
+}
+
+// fitWatch sees to it that the execution may take as long as the watch lasts.
+func (d *decoder) fitWatch(root *value, w wire.GPIOWatch) {
+	ms := uint32(w.For.Milliseconds())
+	switch timeout := root.member("timeout"); {
+	case timeout == nil:
+		d.spec.TimeoutMs = ms
+	case d.spec.TimeoutMs != 0 && d.spec.TimeoutMs < ms:
+		d.refuse(timeout.at, CodeBadValue, "timeout", fmt.Sprintf("is shorter than the watch, which lasts %v", w.For), "leave it out, or make it as long")
+	}
 }
 
 // coerced warns of numbers in quotes that were taken as numbers, which wire does

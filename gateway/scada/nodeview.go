@@ -1,6 +1,9 @@
 package scada
 
-import "github.com/apollo-11/apollo11/gateway/engine"
+import (
+	"github.com/apollo-11/apollo11/gateway/engine"
+	"github.com/apollo-11/apollo11/wire"
+)
 
 // Presence is what the gateway knows of an agent's connection at the moment. It
 // is never stored: after a restart every node is unknown until it says hello.
@@ -11,12 +14,17 @@ type Presence struct {
 	LastSeen int64  // any message, Unix ms
 	Running  uint32 // instructions, by the last heartbeat
 	Queued   uint32 // instructions that it has not confirmed
+	// Local says that its LOCAL switch is on; Foreign are its outputs that somebody
+	// else has changed, both by the last heartbeat.
+	Local   bool
+	Foreign []wire.Foreign
 }
 
 // PresenceOf is what the engine knows of a node's connection.
 func PresenceOf(n engine.NodeState) Presence {
 	p := Presence{State: PresenceOffline, Reason: n.Reason, Since: n.Since,
-		Running: uint32(n.Running), Queued: uint32(n.Queued + n.Flying)}
+		Running: uint32(n.Running), Queued: uint32(n.Queued + n.Flying),
+		Local: n.Local, Foreign: n.Foreign}
 	switch {
 	case n.Online:
 		p.State = PresenceOnline
@@ -54,6 +62,8 @@ type NodeView struct {
 	Pins      []string          `json:"pins,omitempty"`
 	FirstSeen string            `json:"first_seen,omitempty"`
 	LastHello string            `json:"last_hello,omitempty"`
+	Local     bool              `json:"local"` // the LOCAL switch is on: what would actuate is refused
+	Foreign   []ForeignView     `json:"foreign,omitempty"`
 	Updated   string            `json:"updated"`
 }
 
@@ -80,6 +90,8 @@ func NewNodeView(n engine.Node, p Presence, now int64) NodeView {
 		Pins:      n.Pins,
 		FirstSeen: stamp(n.FirstSeen),
 		LastHello: stamp(n.LastHello),
+		Local:     p.Local,
+		Foreign:   foreignViews(p.Foreign),
 		Updated:   stamp(now),
 	}
 }

@@ -31,7 +31,8 @@ type Status struct {
 	Path        string         `json:"path"`
 	Result      map[string]any `json:"result,omitempty"`
 	ResultError string         `json:"result_error,omitempty"`
-	Operator    bool           `json:"operator"` // waits for an operator
+	Lease       *LeaseView     `json:"lease,omitempty"` // of an output that was set for a limited time
+	Operator    bool           `json:"operator"`        // waits for an operator
 	Created     string         `json:"created"`
 	Updated     string         `json:"updated"`
 	TraceID     string         `json:"trace_id"`
@@ -47,6 +48,8 @@ type NodeStatus struct {
 	State  string `json:"state"`
 	Reason string `json:"reason"`
 	Code   string `json:"code"`
+	// Lease is of an output that was set for a limited time.
+	Lease *LeaseView `json:"lease,omitempty"`
 }
 
 // NewStatus sums up a task from all of its instructions.
@@ -76,7 +79,7 @@ func NewStatus(site string, t engine.Task, ins []engine.Instruction) Status {
 			s.Code = wire.CodeUnknown.String() // whatever the state says, one outcome is not known
 		}
 		if i < MaxStatusNodes {
-			s.Nodes = append(s.Nodes, NodeStatus{in.Node, in.State.String(), in.Reason, codeText(in.Code)})
+			s.Nodes = append(s.Nodes, NodeStatus{in.Node, in.State.String(), in.Reason, codeText(in.Code), NewLeaseView(in.Lease)})
 		}
 	}
 	return s
@@ -89,6 +92,7 @@ func (s *Status) one(site string, in engine.Instruction) {
 	s.Instruction = wire.Key{Site: site, Millis: in.Created, Seq: in.Seq}.String()
 	s.Path, s.Operator = pathText(in), in.Operator
 	s.Result, s.ResultError = result(in.Payload)
+	s.Lease = NewLeaseView(in.Lease)
 }
 
 // attention orders states by how much they need somebody's eye.
@@ -168,6 +172,7 @@ const (
 type AlarmSeverity string
 
 const (
+	SeverityInfo     AlarmSeverity = "info"     // good to know
 	SeverityWarning  AlarmSeverity = "warning"  // look at it today
 	SeverityCritical AlarmSeverity = "critical" // look at it now
 )

@@ -272,7 +272,7 @@ func (d *decoder) intent(m *value) {
 }
 
 func suggestIntent(name string) string {
-	return suggest(name, []string{wire.IntentGPIOWrite, wire.IntentGPIORead, wire.IntentGPIOPulse, wire.IntentCollectMetrics})
+	return suggest(name, []string{wire.IntentGPIOWrite, wire.IntentGPIORead, wire.IntentGPIOPulse, wire.IntentGPIOWatch, wire.IntentCollectMetrics})
 }
 
 func (d *decoder) priority(m *value) {

@@ -100,6 +100,8 @@ type InstructionView struct {
 	Path           string         `json:"path,omitempty"` // of the result
 	Result         map[string]any `json:"result,omitempty"`
 	ResultError    string         `json:"result_error,omitempty"`    // why there is no result
+	Lease          *LeaseView     `json:"lease,omitempty"`           // of an output that was set for a limited time
+	Unlisted       uint32         `json:"unlisted,omitempty"`        // reports of progress that the timeline only counts
 	Operator       bool           `json:"operator,omitempty"`        // waits for an operator
 	OutcomeUnknown bool           `json:"outcome_unknown,omitempty"` // see OutcomeUnknown
 	CancelBy       string         `json:"cancel_by,omitempty"`
@@ -137,6 +139,8 @@ func NewInstructionView(site string, in engine.Instruction) InstructionView {
 		RetryAt:        stamp(in.RetryAt),
 		Percent:        in.Percent,
 		Path:           pathText(in),
+		Lease:          NewLeaseView(in.Lease),
+		Unlisted:       in.Unlisted,
 		Operator:       in.Operator,
 		OutcomeUnknown: OutcomeUnknown(in),
 		CancelBy:       in.CancelBy,
@@ -190,6 +194,8 @@ type EntryView struct {
 	Code       string `json:"code,omitempty"`
 	Detail     string `json:"detail,omitempty"`
 	EventID    string `json:"event_id,omitempty"`
+	// Payload is what a running instruction has seen, of progress.
+	Payload map[string]any `json:"payload,omitempty"`
 }
 
 // NewEntryView writes an entry of an instruction on a node.
@@ -212,6 +218,7 @@ func NewEntryView(node string, e engine.Entry) EntryView {
 	if e.Event != 0 {
 		v.EventID = wire.EventID(node, e.Event)
 	}
+	v.Payload, _ = result(e.Payload)
 	return v
 }
 

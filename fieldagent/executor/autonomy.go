@@ -1,0 +1,42 @@
+package executor
+
+import (
+	"fmt"
+	"time"
+)
+
+// reached reports whether the gateway can be heard: it has welcomed this session,
+// or the narrowband connection to it is up.
+func (c *Core) reached() bool { return c.session.welcomed || c.narrowband }
+
+// touch notes that the gateway was heard.
+func (c *Core) touch() { c.contact = c.now.Mono }
+
+// mindAutonomy looks whether the gateway has been gone for longer than the
+// autonomy window (C8). Then nothing that waits is started, what runs ends, and
+// outputs that want it go to their safe levels. When the gateway is heard again
+// all goes on as before.
+func (c *Core) mindAutonomy() {
+	if c.cfg.Autonomy == 0 {
+		return
+	}
+	if c.reached() {
+		c.touch()
+		if c.alone {
+			c.alone = false
+			c.note(LevelInfo, "the gateway is heard again", "work goes on")
+		}
+		return
+	}
+	if !c.alone && c.now.Mono-c.contact >= c.cfg.Autonomy {
+		c.alone, c.out.Fall = true, FallLoss
+		c.note(LevelWarn, "the gateway is gone for longer than the autonomy window",
+			fmt.Sprintf("%v: nothing new is started until it is heard again", c.cfg.Autonomy))
+	}
+}
+
+func (c *Core) autonomyDeadline(at func(time.Duration)) {
+	if c.cfg.Autonomy > 0 && !c.alone && !c.reached() {
+		at(c.contact + c.cfg.Autonomy)
+	}
+}

@@ -1,0 +1,52 @@
+package executor
+
+import (
+	"slices"
+
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// hand takes what the board says of people who work at it: the LOCAL switch and
+// the outputs that somebody else has changed (C15). The gateway hears of it at
+// once.
+func (c *Core) hand(in Hand) {
+	foreign := in.Foreign[:min(len(in.Foreign), wire.MaxForeign)]
+	if in.Local != c.local {
+		text := "the LOCAL switch is off"
+		if in.Local {
+			text = "the LOCAL switch is on: what would actuate is refused"
+		}
+		c.note(LevelInfo, text, "")
+	} else if slices.Equal(foreign, c.foreign) {
+		return
+	}
+	for _, f := range foreign {
+		if !slices.Contains(c.foreign, f) {
+			c.note(LevelWarn, "an output was changed by somebody else", f.Pin)
+		}
+	}
+	c.local, c.foreign = in.Local, slices.Clone(foreign)
+	if c.session.welcomed {
+		c.session.nextAt = min(c.session.nextAt, c.now.Mono)
+	}
+}
+
+// byHand is the refusal of what would actuate while the LOCAL switch is on.
+func (c *Core) byHand() Result {
+	return Result{Code: wire.CodeLocal, Detail: "the LOCAL switch of this node is on: somebody works there by hand"}
+}
+
+// refuseByHand ends what waits and would actuate while the LOCAL switch is on.
+// What runs may end.
+func (c *Core) refuseByHand() {
+	if !c.local {
+		return
+	}
+	for i := 0; i < len(c.queue); {
+		if !c.queue[i].actuates {
+			i++
+			continue
+		}
+		c.end(c.queue[i], c.byHand())
+	}
+}

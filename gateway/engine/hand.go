@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// Alarms about people who work at a board (C15), and about an output that a board
+// cannot set to its safe level (C13). They are cleared when the board says that it
+// is over; a board that is silent leaves them as they are.
+const (
+	alarmForeign = "pin_foreign"  // subject: node
+	alarmLocal   = "node_local"   // subject: node
+	alarmLease   = "lease_failed" // subject: node
+)
+
+// Urgency is how soon somebody must act on an alarm.
+type Urgency uint8
+
+const (
+	UrgencyDay  Urgency = iota // look at it today
+	UrgencyNone                // good to know
+	UrgencyNow                 // look at it now
+)
+
+// Urgency says how soon somebody must act.
+func (a Alarm) Urgency() Urgency {
+	switch a.Kind {
+	case alarmLocal:
+		return UrgencyNone // somebody wants it so
+	case alarmLease:
+		return UrgencyNow // an output is on that should be off
+	}
+	return UrgencyDay
+}
+
+// hand takes in what a heartbeat says of the LOCAL switch and of outputs that
+// somebody else has changed. Nothing is done about either: the local hand wins.
+func (e *Engine) hand(now Now, n *node, m *wire.Heartbeat) {
+	if m.Local != n.local {
+		n.local = m.Local
+		e.show(n)
+	}
+	if m.Local {
+		e.condition(now, alarmLocal, n.ID, "the LOCAL switch is on: commands that would move something are refused")
+	} else {
+		e.clear(now, alarmLocal, n.ID)
+	}
+	if slices.Equal(m.Foreign, n.foreign) {
+		return
+	}
+	n.foreign = slices.Clone(m.Foreign)
+	e.show(n)
+	e.clear(now, alarmForeign, n.ID) // its text names the pins
+	if len(n.foreign) > 0 {
+		e.condition(now, alarmForeign, n.ID, foreignText(n.foreign))
+	}
+}
+
+// foreignText names the pins, a few of them when there are many.
+func foreignText(list []wire.Foreign) string {
+	const most = 8
+	var pins []string
+	for _, f := range list[:min(len(list), most)] {
+		pins = append(pins, fmt.Sprintf("%s is %d, commanded was %d", f.Pin, f.Found, f.Commanded))
+	}
+	s := "changed by somebody else: " + strings.Join(pins, "; ")
+	if more := len(list) - most; more > 0 {
+		s += fmt.Sprintf("; and %d more", more)
+	}
+	return s
+}
