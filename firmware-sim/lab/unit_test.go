@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// maxOn limits how long an output of the tests may be on: longer than the watchdog
-// takes, so that the two can be told apart.
+// maxOn limits how long an output of the tests may be on, whoever switched it on.
 const maxOn = 40 * time.Second
 
 // watchdog is what the shipped unit says, checked by unitText.
