@@ -6,11 +6,11 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 BUILD   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test lint bench torture explore mutants nightly build agents deps fuzz clean
+.PHONY: help demo run test lint bench torture lab lab-soak explore mutants nightly build agents deps fuzz clean
 
 help: ## list the targets
 	@echo "Apollo-11: targets"
-	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: build ## a command's whole way, from an MQTT client to a pin and back, shown
 	@sh deploy/demo.sh
@@ -42,6 +42,12 @@ nightly: ## simulated sites for FOR (default 1h)
 torture: ## real processes killed, cut off and made deaf; what became of every command
 	$(GO) run ./firmware-sim/torture
 
+lab: deps ## emulated boards: real GPIO lines, pulled cables, power cuts (see docs/lab.md)
+	APOLLO_LAB=1 $(GO) test -count=1 -timeout 30m -v ./firmware-sim/lab
+
+lab-soak: deps ## the same with CUTS (default 100) power cuts and a cable pulled for two minutes
+	APOLLO_LAB=1 APOLLO_LAB_CUTS=$${CUTS:-100} APOLLO_LAB_CABLE=2m $(GO) test -count=1 -timeout 4h -v ./firmware-sim/lab
+
 build: ## bin/apollo-gateway, bin/apollo-agent, bin/apollo for this machine
 	@mkdir -p bin
 	$(BUILD) -o bin/ ./gateway/cmd/apollo-gateway ./gateway/cmd/apollo ./fieldagent/cmd/apollo-agent
@@ -49,7 +55,7 @@ build: ## bin/apollo-gateway, bin/apollo-agent, bin/apollo for this machine
 agents: ## dist/: static agents for ARMv6, ARMv7, ARM64; gateways for ARM64, AMD64
 	@VERSION='$(VERSION)' sh deploy/cross.sh
 
-deps: ## what the tests use beside Go: mosquitto-clients, qemu-user-static, iproute2, nftables
+deps: ## what the tests use beside Go: mosquitto-clients, qemu, e2fsprogs, iproute2, nftables
 	@sh deploy/deps.sh
 	@sh firmware-sim/torture/deps.sh
 

@@ -13,6 +13,8 @@ need() { # program, Debian package
 }
 need mosquitto_pub mosquitto-clients
 need qemu-arm-static qemu-user-static
+need qemu-system-aarch64 qemu-system-arm
+need mke2fs e2fsprogs
 [ -z "$missing" ] && exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
 	echo "installing$missing"
