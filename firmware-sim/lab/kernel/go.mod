@@ -1,5 +1,6 @@
 // The kernel of the emulated board: a module of its own, so that the programs'
-// go.mod does not name it. Its version stands here and nowhere else.
+// go.mod does not name it. Its version stands here and nowhere else. Nothing is
+// imported from it, so go mod tidy would take it out.
 module github.com/apollo-11/apollo11/firmware-sim/lab/kernel
 
 go 1.26.0
