@@ -309,6 +309,21 @@ func (b *Board) freeze() error {
 	}
 }
 
+// AwaitOff waits until the board has reset itself, which ends the emulator. The
+// board still has to be closed.
+func (b *Board) AwaitOff(ctx context.Context, limit time.Duration) error {
+	patience := time.NewTimer(limit)
+	defer patience.Stop()
+	select {
+	case <-b.ended:
+		return nil
+	case <-patience.C:
+		return fmt.Errorf("the board has not reset itself within %v", limit)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // Close ends the board. It may be called again.
 func (b *Board) Close() {
 	if b.process != nil {

@@ -6,7 +6,8 @@
 // asks over a serial port of its own (see talk). Outputs of programs go to the
 // console, each line behind the name of its program.
 //
-// Under the name kill it is what the shipped unit calls: kill -HUP PID.
+// Under the name kill it is what the shipped unit calls: kill -HUP PID. Under the
+// name reboot it boots the board again, which for the emulator is its end.
 //
 // For units it is a stand-in for systemd, see supervise.go.
 package main
@@ -23,8 +24,11 @@ import (
 )
 
 func main() {
-	if filepath.Base(os.Args[0]) == "kill" {
+	switch filepath.Base(os.Args[0]) {
+	case "kill":
 		kill(os.Args[1:])
+	case "reboot":
+		reboot()
 	}
 	if err := boot(); err != nil {
 		die(err)
@@ -42,6 +46,15 @@ func main() {
 func die(err error) {
 	fmt.Println("lab: init ends:", err)
 	time.Sleep(time.Second) // the console has to get it out
+	os.Exit(1)
+}
+
+// reboot resets the board without asking anybody, as a shutdown that is cut short
+// does. That it was asked is said on the console first.
+func reboot() {
+	fmt.Println("lab: reboot was asked for")
+	time.Sleep(200 * time.Millisecond) // the line goes through init to the console
+	fmt.Println(syscall.Reboot(syscall.LINUX_REBOOT_CMD_RESTART))
 	os.Exit(1)
 }
 
