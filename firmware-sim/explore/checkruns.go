@@ -10,6 +10,7 @@ import (
 // run is one execution at the pins.
 type run struct {
 	token wire.Token
+	seq   uint64
 	life  *identity
 	by    *agent
 	at    time.Duration
@@ -111,6 +112,11 @@ func insistent(intent string) bool {
 	return intent != wire.IntentGPIOWrite && intent != wire.IntentGPIORead
 }
 
+// insists is the same for an execution: "on for ten seconds" would begin anew.
+func insists(x *work) bool {
+	return insistent(x.Intent) || requested(x.Args).maxOn > 0
+}
+
 // started holds an execution against everything before it.
 func (c *checker) started(a *agent, x *work) {
 	c.w.counts.Executed++
@@ -151,12 +157,12 @@ func (c *checker) started(a *agent, x *work) {
 		if c.memory.unsure[r.token] || c.memory.older && c.byHand[x.Seq].retried {
 			continue
 		}
-		if r.by == a && c.reported[r.token] == wire.CodeOK || insistent(x.Intent) && !c.byHand[x.Seq].retried && r.code.Class() != wire.ClassRetryable {
+		if r.by == a && c.reported[r.token] == wire.CodeOK || insists(x) && !c.byHand[x.Seq].retried && r.code.Class() != wire.ClassRetryable {
 			c.fail("twice", "%s of instruction %d is executed again (%v) after attempt %v, which ended with %v (card gone: %v)",
 				x.Intent, x.Seq, x.Token, r.token, r.code, r.wiped)
 		}
 	}
-	r := &run{token: x.Token, life: a.life, by: a, at: c.w.now}
+	r := &run{token: x.Token, seq: x.Seq, life: a.life, by: a, at: c.w.now}
 	c.runs[r.token] = r
 	if lost && c.memory.none[x.Seq] {
 		c.memory.gone[x.Seq] = append(runs, r)
@@ -198,12 +204,16 @@ func (c *checker) finished(_ *agent, x *work, code wire.Code) {
 }
 
 // ended notes the end of an agent's process.
-func (c *checker) ended(a *agent) { delete(c.clocks, a) }
+func (c *checker) ended(a *agent) {
+	delete(c.clocks, a)
+	c.pinsLeft(a)
+}
 
 // wiped notes that an agent's journal is gone: what it had to report it may never
 // report now.
 func (c *checker) wiped(a *agent) {
 	c.wipes[a.id] = true
+	c.forgiveLeases(a)
 	for t, o := range c.book.tokens {
 		if c.book.insts[o.seq].Node != a.id {
 			continue

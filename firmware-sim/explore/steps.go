@@ -100,6 +100,7 @@ func (w *world) hurtAgent(a *agent, s *step) {
 	case agentCut:
 		a.end("power cut", true)
 	case agentKill:
+		a.killed = a.life != nil
 		a.end("is killed", false)
 	case agentStop:
 		a.stop()
