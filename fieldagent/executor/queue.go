@@ -116,7 +116,7 @@ func (a *attempt) waits() bool { return a.watch }
 func (c *Core) busy() int {
 	n := 0
 	for _, a := range c.running {
-		if !a.watch {
+		if !a.watch || mutant.On(mutant.WatchTakesWorker) {
 			n++
 		}
 	}

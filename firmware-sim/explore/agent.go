@@ -55,6 +55,10 @@ type agent struct {
 	latency   float64 // mean time of a sync in ms
 	killed    bool    // the process ends without a word
 	autonomy  time.Duration
+	syncs     time.Duration // time spent waiting for them, in all
+
+	local     bool // the LOCAL switch is on
+	localSeen bool // as the process has last seen it
 
 	incarnation uint64    // of its latest hello
 	copied      *cardCopy // an older copy of its card, nil for none
@@ -106,7 +110,7 @@ func (a *agent) setClock() {
 
 // Now is the time as the executor sees it.
 func (a *agent) now() executor.Now {
-	return executor.Now{Mono: a.clock.mono(), Wall: a.clock.wall(), WallOK: a.clock.synced}
+	return executor.Now{Mono: a.clock.mono(), Wall: a.clock.wall(), WallOK: a.clock.synced, Local: a.localSeen}
 }
 
 // boot starts a process on what the disk holds.
@@ -122,6 +126,8 @@ func (a *agent) boot() {
 	a.works, a.lines = map[wire.Token]*work{}, map[string]wire.Token{}
 	a.inject()
 	a.pins.start()
+	a.w.check.opened(a)
+	a.localSeen = a.local
 	a.w.mix("agent boots", uint64(a.index), a.boots)
 	j, records, err := journal.Open(a.disk, agentDir, journal.Options{Salt: a.rnd.Uint64})
 	if err != nil {
@@ -135,8 +141,8 @@ func (a *agent) boot() {
 	a.journal = j
 	core, out, err := executor.New(executor.Config{
 		Hello: wire.Hello{Version: "sim", Short: wire.Short(a.id), Labels: map[string]string{"row": fmt.Sprint(a.index % 2)},
-			Intents: []string{wire.IntentGPIOWrite, wire.IntentGPIOPulse, wire.IntentGPIORead, intentTurn}, Board: "sim"},
-		Incarnation: a.rnd.Uint64() | 1, Check: judge, Autonomy: a.autonomy,
+			Intents: []string{wire.IntentGPIOWrite, wire.IntentGPIOPulse, wire.IntentGPIORead, wire.IntentGPIOWatch, intentTurn}, Board: "sim"},
+		Incarnation: a.rnd.Uint64() | 1, Check: judge, Autonomy: a.autonomy, Local: a.local,
 	}, records, a.now())
 	if err != nil {
 		a.w.fail("recovery", "%s cannot make sense of its journal: %v", a.id, err)
@@ -218,12 +224,14 @@ func (a *agent) perform(out executor.Output) {
 		return
 	}
 	a.busy, a.out = true, out
+	begun := a.w.now
 	mean := a.latency
 	if a.w.now < a.slowUntil {
 		mean = 600
 	}
 	a.later(time.Duration(a.rnd.ExpFloat64()*mean*float64(time.Millisecond)), func() {
 		a.busy = false
+		a.syncs += a.w.now - begun
 		a.carry(out)
 	})
 }
@@ -339,6 +347,7 @@ func (a *agent) inject() {
 func (a *agent) heal() {
 	a.failNext, a.fullUntil, a.slowUntil = false, 0, 0
 	a.clock.unset, a.clock.err, a.clock.synced = false, 0, true
+	a.setLocal(false)
 	a.link.heal()
 	a.narrow.heal()
 }

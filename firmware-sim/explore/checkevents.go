@@ -88,6 +88,7 @@ func (c *checker) event(a *agent, m *wire.Event) {
 // result checks that an agent tells the truth about an attempt.
 func (c *checker) result(a *agent, seq uint64, t wire.Token, code wire.Code) {
 	r := c.runs[t]
+	c.handResult(a, seq, t, code)
 	switch {
 	case code == wire.CodeOK && !c.succeededAs(seq, t):
 		c.fail("false-success", "%s reports success of instruction %d, token %v; it was never executed with success", a.id, seq, t)

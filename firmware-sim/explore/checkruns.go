@@ -59,6 +59,7 @@ func (c *checker) told(a *agent, m wire.Message, err time.Duration) {
 			return // it is meant for somebody else
 		}
 		at = m.SentAt
+		c.arrives(a, m)
 	case *wire.Welcome:
 		if a.link.agentEnd == nil || m.Session != a.link.agentEnd.session {
 			return
@@ -66,6 +67,7 @@ func (c *checker) told(a *agent, m wire.Message, err time.Duration) {
 		at = m.Now
 		if m.Refused == "" {
 			k.in = m.Session
+			c.opened(a)
 		}
 		if since, ok := k.hellos[m.Session]; ok {
 			k.trip = max(k.trip, c.w.now-since)
@@ -109,7 +111,7 @@ func (c *checker) lateBy(a *agent, limit int64) (late time.Duration, blind bool)
 // insistent reports whether an intent must not be executed again when the
 // outcome of an attempt is not known.
 func insistent(intent string) bool {
-	return intent != wire.IntentGPIOWrite && intent != wire.IntentGPIORead
+	return intent != wire.IntentGPIOWrite && intent != wire.IntentGPIORead && intent != wire.IntentGPIOWatch
 }
 
 // insists is the same for an execution: "on for ten seconds" would begin anew.
@@ -147,6 +149,11 @@ func (c *checker) started(a *agent, x *work) {
 		if blind {
 			c.fail("late", "instruction %d has a limit and is started by %s, which cannot know the time", i.Seq, a.id)
 		}
+	}
+	if x.Intent == wire.IntentGPIOWatch {
+		c.begunWatch(a, x)
+	} else if actuating(x.Intent) {
+		c.actuates(a, x, i.NotAfter != 0)
 	}
 	if t, held := a.lines[x.pin]; held {
 		c.fail("overlap", "%s starts token %v on pin %s, which token %v still holds", a.id, x.Token, x.pin, t)
@@ -197,7 +204,8 @@ func anyOK(list []*run) bool {
 }
 
 // finished notes how a work ended.
-func (c *checker) finished(_ *agent, x *work, code wire.Code) {
+func (c *checker) finished(a *agent, x *work, code wire.Code) {
+	c.finishedWork(a, x)
 	if r := c.runs[x.Token]; r != nil {
 		r.code, r.over = code, c.w.now
 	}

@@ -20,6 +20,8 @@ type work struct {
 	pin   string
 	begun time.Duration
 	done  bool
+
+	watching *watching // nil for what is no watch
 }
 
 // pinOf reads the pin of a work's arguments; empty if there is none.
@@ -35,7 +37,7 @@ func pinOf(args wire.RawMap) string {
 // judge is the board's opinion on an instruction.
 func judge(intent string, args wire.RawMap) executor.Verdict {
 	switch intent {
-	case wire.IntentGPIOWrite, wire.IntentGPIOPulse, wire.IntentGPIORead, intentTurn:
+	case wire.IntentGPIOWrite, wire.IntentGPIOPulse, wire.IntentGPIORead, wire.IntentGPIOWatch, intentTurn:
 	default:
 		return executor.Verdict{Code: wire.CodeUnknownIntent, Detail: intent}
 	}
@@ -43,10 +45,13 @@ func judge(intent string, args wire.RawMap) executor.Verdict {
 	if pin == "" || pin == "missing" {
 		return executor.Verdict{Code: wire.CodeNoSuchPin, Detail: pin}
 	}
+	if intent == wire.IntentGPIOWatch {
+		return executor.Verdict{Watch: true}
+	}
 	if q := requested(args); !q.fitsMap() {
 		return executor.Verdict{Code: wire.CodeBadArgs, Detail: "max_on"}
 	}
-	return executor.Verdict{Lines: []string{pin}}
+	return executor.Verdict{Lines: []string{pin}, Actuates: intent != wire.IntentGPIORead}
 }
 
 // fate is how a work will end if nobody interferes.
@@ -89,11 +94,15 @@ func (a *agent) Start(w executor.Work) {
 	a.w.log(a.tag, "starts %d attempt %d (%v): %s on %s", w.Seq, w.Attempt, w.Token, w.Intent, x.pin)
 	a.w.check.started(a, x)
 	a.works[w.Token] = x
-	a.lines[x.pin] = w.Token
 	if a.copyRuns {
 		a.copyCard()
 	}
 	q := requested(w.Args)
+	if x.Intent == wire.IntentGPIOWatch {
+		a.watch(x, q)
+		return
+	}
+	a.lines[x.pin] = w.Token
 	f := a.fate(x)
 	if q.output != nil {
 		a.pins.begin(x)
@@ -115,7 +124,7 @@ func (a *agent) fate(x *work) fate {
 // Abort implements round.Hands.
 func (a *agent) Abort(t wire.Token) {
 	x := a.works[t]
-	if x == nil || a.fate(x).deaf {
+	if x == nil || x.watching == nil && a.fate(x).deaf {
 		return
 	}
 	a.later(between(a.rnd, 1, 50), func() { a.finish(x, wire.CodeCancelled) })
@@ -132,6 +141,11 @@ func (a *agent) finish(x *work, code wire.Code) {
 	}
 	a.w.log(a.tag, "has done %d attempt %d: %v", x.Seq, x.Attempt, code)
 	a.w.check.finished(a, x, code)
+	if x.watching != nil {
+		x.watching.look()
+		a.input(executor.Finished{Token: x.Token, Result: executor.Result{Code: code, Payload: x.watching.payload()}})
+		return
+	}
 	q := requested(x.Args)
 	if q.output == nil {
 		a.input(executor.Finished{Token: x.Token, Result: executor.Result{Code: code}})

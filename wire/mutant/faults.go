@@ -47,6 +47,7 @@ const (
 	EarlyEndLost           // the agent: an end of a lease that comes before the result is forgotten
 	LeaseRepeated          // the gateway: "on for ten minutes" begins anew when its outcome is unknown
 	LocalOnArrival         // the agent: the LOCAL switch is looked at when something arrives, not when it starts
+	WatchTakesWorker       // the agent: a watch takes a worker from what actuates
 	faults
 )
 
@@ -54,7 +55,7 @@ var names = [faults]string{"none", "effects_first", "token_reused", "stale_accep
 	"version_stuck", "retry_timer_lost", "table_ignored", "unknown_is_success", "gap_accepted", "task_index_lost",
 	"publish_repeated", "unknown_repeated", "cancel_hides", "acts_first", "lines_ignored", "dedupe_after_run", "late_starts",
 	"forgets_on_send", "interrupted_is_ok", "result_unwritten", "restore_unseen", "board_believed", "copy_believed", "queue_unmet",
-	"stranger_cancels", "lease_forgotten", "lease_unreplaced", "early_end_lost", "lease_repeated", "local_on_arrival"}
+	"stranger_cancels", "lease_forgotten", "lease_unreplaced", "early_end_lost", "lease_repeated", "local_on_arrival", "watch_takes_worker"}
 
 // String is the fault's name.
 func (f Fault) String() string {
