@@ -31,7 +31,10 @@
 //	plan.go     the steps of a seed
 //	steps.go    what a step does
 //	gateway.go  the gateway's process; store.go its disk
-//	agent.go    an agent's process; work.go its pins
+//	agent.go    an agent's process; work.go what it executes
+//	pins.go     its outputs with a safe level, and their leases
+//	inputs.go   its inputs with edges, its watches, its LOCAL switch
+//	planpins.go what is done with these three
 //	link.go     the paths between them
 //	client.go   who submits
 //	clock.go    clocks that are wrong

@@ -5,12 +5,14 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/apollo-11/apollo11/firmware-sim/explore"
+	"github.com/apollo-11/apollo11/wire"
 )
 
 // seeds is how many seeds of profile all a test plays; EXPLORE_SEEDS sets another
@@ -54,6 +56,9 @@ func TestEverythingHolds(t *testing.T) {
 	c := sum.Counts
 	t.Logf("%d seeds in %v: %d instructions, %d executed, %d confirmed, %d duplicates, %d faults, %v of virtual time",
 		sum.Seeds, sum.Took, c.Instructions, c.Executed, c.Confirmed, c.Duplicates, c.Faults, sum.Virtual)
+	if n >= 300 && (slices.Contains(c.LeaseEnds[wire.LeaseExpired:wire.LeaseFailed], 0) || c.Edges == 0 || c.ByHand == 0) {
+		t.Errorf("a kind of thing has not happened at the pins: leases %v, %d edges, %d refused by hand", c.LeaseEnds, c.Edges, c.ByHand)
+	}
 	if sum.Seeds != n || c.Instructions == 0 || c.Executed == 0 || c.Confirmed == 0 || c.Faults == 0 {
 		t.Errorf("little happened: %+v", sum)
 	}
