@@ -103,12 +103,14 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 // run is Run with a journal and pins that serve.
 func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w *works) (err error) {
 	l := newLoop()
-	l.journal, l.intents, l.log, l.now = j, w, a.log, a.clock()
+	l.journal, l.intents, l.log = j, w, a.log
 	o := &overseer{pins: w.pins, loop: l, log: a.log, local: a.cfg.LocalSwitch}
+	l.now = o.clock(a.clock())
 	local, err := o.isLocal(ctx)
 	if err != nil {
 		return err // who works there may rely on it
 	}
+	o.thrown.Store(local)
 	core, out, err := executor.New(a.coreConfig(w, local), records, l.now())
 	if err != nil {
 		return fmt.Errorf("%w; move %s away to start afresh, the gateway will settle what was open", err, a.cfg.Data)

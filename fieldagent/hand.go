@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/executor"
@@ -32,7 +33,10 @@ type overseer struct {
 	log  *slog.Logger
 	// local is the input that says that somebody works by hand, empty for none.
 	local string
-	bad   limited
+	// thrown is the switch as it was last read. The loop may be busy with its disk
+	// when it is told; what it starts then looks here.
+	thrown atomic.Bool
+	bad    limited
 }
 
 // isLocal reads the LOCAL switco.
@@ -62,6 +66,7 @@ func (o *overseer) watch(ctx context.Context, local bool) {
 		now := executor.Hand{Local: last.Local, Foreign: o.foreign()}
 		if l, err := o.isLocal(ctx); err == nil {
 			now.Local = l
+			o.thrown.Store(l)
 		} else if ctx.Err() == nil {
 			o.bad.log(o.log, "the LOCAL switch can't be read; it counts as it was", err)
 		}
@@ -128,6 +133,15 @@ func leaseEnd(why gpio.EndWhy) wire.LeaseEnd {
 		return wire.LeaseStopped
 	}
 	return wire.LeaseFailed
+}
+
+// clock adds to a time whether the LOCAL switch is on.
+func (o *overseer) clock(now func() executor.Now) func() executor.Now {
+	return func() executor.Now {
+		t := now()
+		t.Local = o.thrown.Load()
+		return t
+	}
 }
 
 // fall lets outputs go to their safe levels. It asks again if nothing was done,

@@ -162,3 +162,20 @@ func TestC15_HandsAreToldWhenTheyChange(t *testing.T) {
 		}
 	})
 }
+
+// C15: what the loop starts after a long wait for its disk knows of the switch before
+// the loop is told.
+func TestC15_ClockKnowsTheLocalSwitchBeforeTheLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sim, o := pinsUnderWatch(t)
+		now := o.clock(func() executor.Now { return executor.Now{Wall: 7} })
+		for _, on := range []bool{true, false} {
+			sim.Drive("local", gpio.Level(on))
+			time.Sleep(2 * handPause)
+			synctest.Wait()
+			if n := now(); n.Local != on || n.Wall != 7 {
+				t.Errorf("on %v: %+v", on, n)
+			}
+		}
+	})
+}

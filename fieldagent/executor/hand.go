@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // hand takes what the board says of people who work at it: the LOCAL switch and
@@ -39,7 +40,7 @@ func (c *Core) byHand() Result {
 // refuseByHand ends what waits and would actuate while the LOCAL switch is on.
 // What runs may end.
 func (c *Core) refuseByHand() {
-	if !c.local {
+	if !c.local || mutant.On(mutant.LocalOnArrival) {
 		return
 	}
 	for i := 0; i < len(c.queue); {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // maxEarlyEnds is how many ends of its lease an attempt may have before its
@@ -81,7 +82,7 @@ func (c *Core) leaseEnded(in LeaseEnded) {
 		}
 	}
 	// A short lease may be over before the loop has the result of its attempt.
-	if a := c.table.known[in.Token]; a != nil && a.state == running && len(a.early) < maxEarlyEnds {
+	if a := c.table.known[in.Token]; a != nil && a.state == running && len(a.early) < maxEarlyEnds && !mutant.On(mutant.EarlyEndLost) {
 		a.early = append(a.early, earlyEnd{in.Why, at})
 		return
 	}
@@ -135,6 +136,9 @@ func (l *lease) payload(why wire.LeaseEnd) wire.RawMap {
 // closeAllLeases tells, after a restart, that every lease has ended: the pins were
 // set to their safe levels before anything else.
 func (c *Core) closeAllLeases() {
+	if mutant.On(mutant.LeaseForgotten) {
+		c.leases = nil
+	}
 	for len(c.leases) > 0 {
 		l := c.leases[0]
 		if c.cfg.Safe != nil {

@@ -116,7 +116,7 @@ func (a *attempt) waits() bool { return a.watch }
 func (c *Core) busy() int {
 	n := 0
 	for _, a := range c.running {
-		if !a.watch {
+		if !a.watch || mutant.On(mutant.WatchTakesWorker) {
 			n++
 		}
 	}
@@ -212,11 +212,20 @@ func (c *Core) start(a *attempt) {
 
 // TooLate reports whether work whose start is recorded must not begin any more: a
 // slow disk may have taken longer over the record than the instruction was good
-// for. Whoever carries out an Output asks it for each of Output.Start, when the
-// records are durable (A9).
+// for, or long enough for somebody to throw the LOCAL switch. Whoever carries out
+// an Output asks it for each of Output.Start, when the records are durable (A9,
+// C15).
 func (c *Core) TooLate(now Now, t wire.Token) bool {
 	a := c.table.known[t]
-	if a == nil || a.state != running || a.notAfter == 0 {
+	if a == nil || a.state != running {
+		return false
+	}
+	return c.outlived(a, now) || a.actuates && now.Local && !mutant.On(mutant.LocalOnArrival)
+}
+
+// outlived reports whether the time limit of recorded work has passed.
+func (c *Core) outlived(a *attempt, now Now) bool {
+	if a.notAfter == 0 {
 		return false
 	}
 	ms, ok := c.clock.latest(now)
@@ -231,7 +240,11 @@ func (c *Core) unstarted(in Unstarted) {
 			continue
 		}
 		a.startedAt = 0 // it was not
-		c.end(a, Result{Code: wire.CodeExpired, Detail: "not_after passed while its start was written down; it was not begun"})
+		r := c.byHand()
+		if c.outlived(a, c.now) {
+			r = Result{Code: wire.CodeExpired, Detail: "not_after passed while its start was written down; it was not begun"}
+		}
+		c.end(a, r)
 	}
 }
 

@@ -14,6 +14,9 @@ type Now struct {
 	Wall int64
 	// WallOK says that the agent has reason to trust Wall (it is synchronised).
 	WallOK bool
+	// Local says that the LOCAL switch is on, as the shell knows it. The Hand that
+	// tells of it may still be on its way.
+	Local bool
 }
 
 // Input is something that happened: one of the types below.

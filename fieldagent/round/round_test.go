@@ -25,6 +25,8 @@ type site struct {
 	performer *round.Performer
 	takes     time.Duration // of a sync
 	fails     error         // of the next append
+	throws    bool          // somebody throws the LOCAL switch during the next append
+	local     bool          // it is on
 	did       []string
 }
 
@@ -32,7 +34,7 @@ func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{t: t}
 	core, out, err := executor.New(executor.Config{Hello: wire.Hello{Short: wire.Short("n")}, Incarnation: 1,
-		Check: func(string, wire.RawMap) executor.Verdict { return executor.Verdict{} }}, nil, s.clock())
+		Check: func(string, wire.RawMap) executor.Verdict { return executor.Verdict{Actuates: true} }}, nil, s.clock())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +47,7 @@ func newSite(t *testing.T) *site {
 }
 
 func (s *site) clock() executor.Now {
-	return executor.Now{Mono: s.now, Wall: wall + s.now.Milliseconds(), WallOK: true}
+	return executor.Now{Mono: s.now, Wall: wall + s.now.Milliseconds(), WallOK: true, Local: s.local}
 }
 
 // give collects a round from an input and performs it, and what follows.
@@ -80,6 +82,7 @@ func (s *site) deliver(seq uint64, good time.Duration) executor.Input {
 
 func (s *site) Append(...[]byte) error {
 	s.now += s.takes
+	s.local, s.throws = s.local || s.throws, false
 	if s.fails != nil {
 		return s.fails
 	}
@@ -130,4 +133,26 @@ func TestA9_WorkIsNotBegunWhenItsLimitPassedWhileItsStartWasWrittenDown(t *testi
 	s.want("event 1 of 1: processed expired started false", "event 2 of 2: started none started true")
 	s.give(executor.Finished{Token: wire.Token{Seq: 2}, Result: executor.Result{Code: wire.CodeOK}})
 	s.want("durable", "event 3 of 2: processed ok started true")
+}
+
+// C15: whoever throws the switch sees nothing move after it, however long the card
+// takes over what was decided before.
+func TestC15_WorkIsNotBegunWhenTheLocalSwitchWasThrownWhileItsStartWasWrittenDown(t *testing.T) {
+	s := newSite(t)
+	s.throws = true
+	s.give(s.deliver(1, time.Minute))
+	s.want("durable", "durable", "event 1 of 1: processed local started false")
+	s.give(executor.Hand{Local: true}) // it is told behind that
+	s.local = false
+	s.give(executor.Hand{})
+	s.give(s.deliver(2, time.Minute))
+	s.want("durable", "start 2")
+}
+
+// A9, C15: what was not begun for both reasons has expired: that does not change.
+func TestC15_ExpiredCountsMoreThanTheLocalSwitch(t *testing.T) {
+	s := newSite(t)
+	s.throws, s.takes = true, 3*time.Second
+	s.give(s.deliver(1, 2*time.Second))
+	s.want("durable", "durable", "event 1 of 1: processed expired started false")
 }

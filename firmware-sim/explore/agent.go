@@ -33,6 +33,7 @@ type agent struct {
 	disk   *journaltest.Disk
 	link   *link
 	narrow *narrow
+	pins   *owner
 
 	life      *identity // nil when the process is down
 	boots     uint64
@@ -52,6 +53,12 @@ type agent struct {
 	fullUntil time.Duration
 	slowUntil time.Duration
 	latency   float64 // mean time of a sync in ms
+	killed    bool    // the process ends without a word
+	autonomy  time.Duration
+	syncs     time.Duration // time spent waiting for them, in all
+
+	local     bool // the LOCAL switch is on
+	localSeen bool // as the process has last seen it
 
 	incarnation uint64    // of its latest hello
 	copied      *cardCopy // an older copy of its card, nil for none
@@ -71,7 +78,11 @@ func newAgent(w *world, index int, tag string) *agent {
 	a.clock.w = w
 	a.clock.ppm = int64(a.rnd.IntN(101)) - 50
 	a.latency = 0.5 + a.rnd.ExpFloat64()*4
-	a.link, a.narrow = newLink(a), newNarrow(a)
+	a.link, a.narrow, a.pins = newLink(a), newNarrow(a), newOwner(a)
+	a.autonomy = time.Minute
+	if chance(a.pins.rnd, 0.3) {
+		a.autonomy = between(a.pins.rnd, 6_000, 20_000)
+	}
 	return a
 }
 
@@ -99,7 +110,7 @@ func (a *agent) setClock() {
 
 // Now is the time as the executor sees it.
 func (a *agent) now() executor.Now {
-	return executor.Now{Mono: a.clock.mono(), Wall: a.clock.wall(), WallOK: a.clock.synced}
+	return executor.Now{Mono: a.clock.mono(), Wall: a.clock.wall(), WallOK: a.clock.synced, Local: a.localSeen}
 }
 
 // boot starts a process on what the disk holds.
@@ -114,6 +125,9 @@ func (a *agent) boot() {
 	a.inputs, a.planned, a.busy, a.wakeAt, a.out, a.faulted = nil, false, false, 0, executor.Output{}, false
 	a.works, a.lines = map[wire.Token]*work{}, map[string]wire.Token{}
 	a.inject()
+	a.pins.start()
+	a.w.check.opened(a)
+	a.localSeen = a.local
 	a.w.mix("agent boots", uint64(a.index), a.boots)
 	j, records, err := journal.Open(a.disk, agentDir, journal.Options{Salt: a.rnd.Uint64})
 	if err != nil {
@@ -127,8 +141,8 @@ func (a *agent) boot() {
 	a.journal = j
 	core, out, err := executor.New(executor.Config{
 		Hello: wire.Hello{Version: "sim", Short: wire.Short(a.id), Labels: map[string]string{"row": fmt.Sprint(a.index % 2)},
-			Intents: []string{wire.IntentGPIOWrite, wire.IntentGPIOPulse, wire.IntentGPIORead, intentTurn}, Board: "sim"},
-		Incarnation: a.rnd.Uint64() | 1, Check: judge, Autonomy: time.Minute,
+			Intents: []string{wire.IntentGPIOWrite, wire.IntentGPIOPulse, wire.IntentGPIORead, wire.IntentGPIOWatch, intentTurn}, Board: "sim"},
+		Incarnation: a.rnd.Uint64() | 1, Check: judge, Autonomy: a.autonomy, Local: a.local,
 	}, records, a.now())
 	if err != nil {
 		a.w.fail("recovery", "%s cannot make sense of its journal: %v", a.id, err)
@@ -210,12 +224,14 @@ func (a *agent) perform(out executor.Output) {
 		return
 	}
 	a.busy, a.out = true, out
+	begun := a.w.now
 	mean := a.latency
 	if a.w.now < a.slowUntil {
 		mean = 600
 	}
 	a.later(time.Duration(a.rnd.ExpFloat64()*mean*float64(time.Millisecond)), func() {
 		a.busy = false
+		a.syncs += a.w.now - begun
 		a.carry(out)
 	})
 }
@@ -274,6 +290,8 @@ func (a *agent) end(why string, power bool) {
 	}
 	a.life, a.busy = nil, false
 	a.w.check.ended(a)
+	a.pins.gone(power, a.killed)
+	a.killed = false
 	if power {
 		a.disk.PowerCut(a.rnd)
 	} else {
@@ -329,6 +347,7 @@ func (a *agent) inject() {
 func (a *agent) heal() {
 	a.failNext, a.fullUntil, a.slowUntil = false, 0, 0
 	a.clock.unset, a.clock.err, a.clock.synced = false, 0, true
+	a.setLocal(false)
 	a.link.heal()
 	a.narrow.heal()
 }
@@ -339,6 +358,8 @@ func (a *agent) unsettled() string {
 		return a.id + " is down"
 	case len(a.works) > 0:
 		return fmt.Sprintf("%s still runs %d works", a.id, len(a.works))
+	case len(a.pins.falls) > 0:
+		return fmt.Sprintf("%s still has outputs on for a time: %d", a.id, len(a.pins.falls))
 	case a.link.agentEnd == nil || a.link.agentEnd != a.link.brokerEnd:
 		return a.id + " is not connected"
 	case a.next == 0 || a.through+1 != a.next:

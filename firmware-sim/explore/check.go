@@ -49,6 +49,8 @@ type checker struct {
 	copies     map[string]int        // how often a node's card was restored
 	mustNotice map[string]bool       // nodes whose next hello shows that
 	memory     memories
+	pins       pins
+	boards     boards
 }
 
 func newChecker(w *world) *checker {
@@ -56,7 +58,7 @@ func newChecker(w *world) *checker {
 		runs: map[wire.Token]*run{}, bySeq: map[uint64][]*run{}, reported: map[wire.Token]wire.Code{},
 		events: map[eventKey]eventFact{}, heard: map[nodeLife]*arrivals{}, lifeOf: map[*engine.Uplink]nodeLife{},
 		clocks: map[*agent]*knowledge{}, most: map[nodeLife]uint64{}, wipes: map[string]bool{},
-		saidBy: map[wire.Token]*agent{}, retold: map[wire.Token]bool{}, copies: map[string]int{}, mustNotice: map[string]bool{}, memory: newMemories()}
+		saidBy: map[wire.Token]*agent{}, retold: map[wire.Token]bool{}, copies: map[string]int{}, mustNotice: map[string]bool{}, memory: newMemories(), pins: newPins(), boards: newBoards()}
 }
 
 func (c *checker) fail(rule, format string, args ...any) { c.w.fail(rule, format, args...) }

@@ -214,6 +214,9 @@ func (c *checker) write(prev *engine.Instruction, w *engine.Write) {
 		if e.From != e.To && !legal(e.From, e.To) {
 			c.fail("transition", "instruction %d goes from %v to %v (%v)", i.Seq, e.From, e.To, e.What)
 		}
+		if e.What == engine.WhatLease && e.From != e.To {
+			c.fail("transition", "the end of a lease moves instruction %d from %v to %v", i.Seq, e.From, e.To)
+		}
 		state = e.To
 	}
 	if state != i.State {

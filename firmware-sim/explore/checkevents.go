@@ -22,6 +22,7 @@ type eventFact struct {
 	token wire.Token
 	phase wire.Phase
 	code  wire.Code
+	lease wire.LeaseEnd
 }
 
 // arrivals are the events of a nodeLife that the gateway's engine was given.
@@ -62,11 +63,14 @@ func (c *checker) kept(a *agent, through, next uint64) {
 // event checks that a number always means the same, and that a result is true.
 func (c *checker) event(a *agent, m *wire.Event) {
 	key := eventKey{nodeLife{a.id, a.incarnation, a.copies}, m.Number}
-	fact := eventFact{m.Token, m.Phase, m.Code}
+	fact := eventFact{m.Token, m.Phase, m.Code, m.Lease}
 	if have, ok := c.events[key]; ok && have != fact {
 		c.fail("event-number", "event %d of %s says %+v, and has said %+v", m.Number, a.id, fact, have)
 	}
 	c.events[key] = fact
+	if m.Phase == wire.PhaseLease {
+		c.leaseTold(a, m, key)
+	}
 	if m.Phase != wire.PhaseProcessed {
 		return
 	}
@@ -84,6 +88,7 @@ func (c *checker) event(a *agent, m *wire.Event) {
 // result checks that an agent tells the truth about an attempt.
 func (c *checker) result(a *agent, seq uint64, t wire.Token, code wire.Code) {
 	r := c.runs[t]
+	c.handResult(a, seq, t, code)
 	switch {
 	case code == wire.CodeOK && !c.succeededAs(seq, t):
 		c.fail("false-success", "%s reports success of instruction %d, token %v; it was never executed with success", a.id, seq, t)

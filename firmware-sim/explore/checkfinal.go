@@ -81,6 +81,11 @@ func (c *checker) finally(ctx context.Context, i *engine.Instruction) {
 		}
 		state = e.To
 	}
+	c.finalLeases(i, entries)
+	c.finalWatch(i, entries)
+	if i.Code == wire.CodeLocal {
+		c.w.counts.ByHand++
+	}
 	if state != i.State {
 		c.fail("timeline", "instruction %d is %v, its timeline ends with %v", i.Seq, i.State, state)
 	}

@@ -75,6 +75,7 @@ func (c *checker) restored() map[string]bool {
 	c.book = *old.copy
 	c.book.inThree, c.book.copy = old.inThree, nil
 	m.older, m.kept = true, maps.Clone(c.book.tokens)
+	c.forgiveLeases(nil)
 	blind := map[string]bool{}
 	for t, o := range old.tokens {
 		if _, ok := c.book.tokens[t]; ok {
@@ -139,6 +140,7 @@ func (c *checker) cardRestored(a *agent) {
 		}
 	}
 	c.copies[a.id] = a.copies
+	c.forgiveLeases(a)
 	if notice {
 		c.mustNotice[a.id] = true
 	}
@@ -151,6 +153,7 @@ func (c *checker) doubled(a *agent) { c.wipes[a.id] = true }
 // gone notes that a board is away for good: what it had to report it may never
 // report now.
 func (c *checker) gone(a *agent) {
+	c.forgiveLeases(a)
 	for t, by := range c.saidBy {
 		if by == a {
 			delete(c.reported, t)

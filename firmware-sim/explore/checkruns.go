@@ -10,6 +10,7 @@ import (
 // run is one execution at the pins.
 type run struct {
 	token wire.Token
+	seq   uint64
 	life  *identity
 	by    *agent
 	at    time.Duration
@@ -58,6 +59,7 @@ func (c *checker) told(a *agent, m wire.Message, err time.Duration) {
 			return // it is meant for somebody else
 		}
 		at = m.SentAt
+		c.arrives(a, m)
 	case *wire.Welcome:
 		if a.link.agentEnd == nil || m.Session != a.link.agentEnd.session {
 			return
@@ -65,6 +67,7 @@ func (c *checker) told(a *agent, m wire.Message, err time.Duration) {
 		at = m.Now
 		if m.Refused == "" {
 			k.in = m.Session
+			c.opened(a)
 		}
 		if since, ok := k.hellos[m.Session]; ok {
 			k.trip = max(k.trip, c.w.now-since)
@@ -108,7 +111,12 @@ func (c *checker) lateBy(a *agent, limit int64) (late time.Duration, blind bool)
 // insistent reports whether an intent must not be executed again when the
 // outcome of an attempt is not known.
 func insistent(intent string) bool {
-	return intent != wire.IntentGPIOWrite && intent != wire.IntentGPIORead
+	return intent != wire.IntentGPIOWrite && intent != wire.IntentGPIORead && intent != wire.IntentGPIOWatch
+}
+
+// insists is the same for an execution: "on for ten seconds" would begin anew.
+func insists(x *work) bool {
+	return insistent(x.Intent) || requested(x.Args).maxOn > 0
 }
 
 // started holds an execution against everything before it.
@@ -142,6 +150,11 @@ func (c *checker) started(a *agent, x *work) {
 			c.fail("late", "instruction %d has a limit and is started by %s, which cannot know the time", i.Seq, a.id)
 		}
 	}
+	if x.Intent == wire.IntentGPIOWatch {
+		c.begunWatch(a, x)
+	} else if actuating(x.Intent) {
+		c.actuates(a, x, i.NotAfter != 0)
+	}
 	if t, held := a.lines[x.pin]; held {
 		c.fail("overlap", "%s starts token %v on pin %s, which token %v still holds", a.id, x.Token, x.pin, t)
 	}
@@ -151,12 +164,12 @@ func (c *checker) started(a *agent, x *work) {
 		if c.memory.unsure[r.token] || c.memory.older && c.byHand[x.Seq].retried {
 			continue
 		}
-		if r.by == a && c.reported[r.token] == wire.CodeOK || insistent(x.Intent) && !c.byHand[x.Seq].retried && r.code.Class() != wire.ClassRetryable {
+		if r.by == a && c.reported[r.token] == wire.CodeOK || insists(x) && !c.byHand[x.Seq].retried && r.code.Class() != wire.ClassRetryable {
 			c.fail("twice", "%s of instruction %d is executed again (%v) after attempt %v, which ended with %v (card gone: %v)",
 				x.Intent, x.Seq, x.Token, r.token, r.code, r.wiped)
 		}
 	}
-	r := &run{token: x.Token, life: a.life, by: a, at: c.w.now}
+	r := &run{token: x.Token, seq: x.Seq, life: a.life, by: a, at: c.w.now}
 	c.runs[r.token] = r
 	if lost && c.memory.none[x.Seq] {
 		c.memory.gone[x.Seq] = append(runs, r)
@@ -191,19 +204,24 @@ func anyOK(list []*run) bool {
 }
 
 // finished notes how a work ended.
-func (c *checker) finished(_ *agent, x *work, code wire.Code) {
+func (c *checker) finished(a *agent, x *work, code wire.Code) {
+	c.finishedWork(a, x)
 	if r := c.runs[x.Token]; r != nil {
 		r.code, r.over = code, c.w.now
 	}
 }
 
 // ended notes the end of an agent's process.
-func (c *checker) ended(a *agent) { delete(c.clocks, a) }
+func (c *checker) ended(a *agent) {
+	delete(c.clocks, a)
+	c.pinsLeft(a)
+}
 
 // wiped notes that an agent's journal is gone: what it had to report it may never
 // report now.
 func (c *checker) wiped(a *agent) {
 	c.wipes[a.id] = true
+	c.forgiveLeases(a)
 	for t, o := range c.book.tokens {
 		if c.book.insts[o.seq].Node != a.id {
 			continue

@@ -1,6 +1,10 @@
 package explore
 
-import "time"
+import (
+	"time"
+
+	"github.com/apollo-11/apollo11/wire"
+)
 
 // Counts say what happened in a run.
 type Counts struct {
@@ -8,12 +12,16 @@ type Counts struct {
 	Faults       int
 	Submitted    int // tasks
 	Instructions int
-	Executed     int // starts at the pins
-	Confirmed    int // instructions whose result the gateway has
-	Duplicates   int // tokens executed twice
-	Unnoticed    int // tokens executed again after a card was restored and nobody could notice
-	Attempts     int // of instructions without a time limit, handed out
-	InThree      int // of them those confirmed by the third compensation round
+	Executed     int                       // starts at the pins
+	Confirmed    int                       // instructions whose result the gateway has
+	Duplicates   int                       // tokens executed twice
+	Unnoticed    int                       // tokens executed again after a card was restored and nobody could notice
+	Attempts     int                       // of instructions without a time limit, handed out
+	InThree      int                       // of them those confirmed by the third compensation round
+	Leases       int                       // begun
+	LeaseEnds    [wire.LeaseFailed + 1]int // as they were told in the end
+	Edges        int                       // seen by watches
+	ByHand       int                       // refused because of the LOCAL switch
 	Windows      Windows
 }
 
@@ -32,6 +40,12 @@ func (c *Counts) Add(o *Counts) {
 	c.Unnoticed += o.Unnoticed
 	c.Attempts += o.Attempts
 	c.InThree += o.InThree
+	c.Leases += o.Leases
+	c.Edges += o.Edges
+	c.ByHand += o.ByHand
+	for k, n := range o.LeaseEnds {
+		c.LeaseEnds[k] += n
+	}
 	for k, n := range o.Windows {
 		c.Windows[k] += n
 	}

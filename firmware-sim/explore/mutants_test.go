@@ -33,7 +33,7 @@ func TestMutantsAreCaught(t *testing.T) {
 // profileFor is the profile that must catch a fault: all, or restore for those that
 // show only when a memory is lost or doubled, which few sites of all meet.
 func profileFor(f mutant.Fault) string {
-	if f >= mutant.RestoreUnseen {
+	if f >= mutant.RestoreUnseen && f <= mutant.StrangerCancels {
 		return "restore"
 	}
 	return "all"

@@ -56,6 +56,7 @@ func (n *narrow) reach() {
 	n.conn = new(identity)
 	n.w.gateway.put(&engine.NarrowbandUp{Short: wire.Short(n.a.id), Up: true})
 	n.a.input(executor.NarrowbandUp{})
+	n.w.check.opened(n.a)
 }
 
 // lost ends the connection; both ends notice.

@@ -73,6 +73,7 @@ func drawPlan(w *world, span time.Duration) []step {
 		}
 	}
 	list = append(list, drawStory(w, span)...)
+	list = append(list, drawPins(w, span, max(tasks, 1)+1)...)
 	slices.SortStableFunc(list, func(a, b step) int { return cmp.Compare(a.at, b.at) })
 	return list
 }
@@ -145,7 +146,7 @@ func (s step) String() string {
 	switch {
 	case s.kind == opSubmit:
 		return t + fmt.Sprintf(" client %d: task %d, %s on %v%v", s.who, s.number, s.spec.Intent, s.spec.Nodes, label(s.spec.Label))
-	case s.kind > faultKinds:
+	case s.kind > faultKinds && s.kind < handLocal:
 		return t + fmt.Sprintf(" client %d", s.who)
 	}
 	return t + fmt.Sprintf(" %s, for %v", nodeName(s.who), s.long.Round(time.Millisecond))

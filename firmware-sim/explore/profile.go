@@ -47,6 +47,9 @@ const (
 	opResolve // an instruction of the operator queue, settled by hand
 	opQuiet   // a quiet period for a while
 	opDead    // a dead letter is forgotten
+
+	handLocal // somebody throws the LOCAL switch of a board, for a while
+	handAway  // the cables of a board are pulled, for a while
 )
 
 var kindNames = map[kind]string{
@@ -58,7 +61,7 @@ var kindNames = map[kind]string{
 	gatewayCopy: "gateway-copy", gatewayRestore: "gateway-restore", agentCopy: "agent-copy", agentRestore: "agent-restore",
 	secondBoard: "second-board",
 	opSubmit:    "submit", opRepeat: "repeat", opChange: "change", opCancel: "cancel", opCancel1: "cancel-one", opGarbage: "garbage",
-	opRetry: "retry", opResolve: "resolve", opQuiet: "quiet", opDead: "dead-drop",
+	opRetry: "retry", opResolve: "resolve", opQuiet: "quiet", opDead: "dead-drop", handLocal: "local", handAway: "away",
 }
 
 func (k kind) String() string { return kindNames[k] }
@@ -76,7 +79,10 @@ type Profile struct {
 	// BadClocks lets machines start with clocks that are off or not set.
 	BadClocks bool
 	// Memory is the share of the sites that lose or double a memory; see story.
-	Memory  float64
+	Memory float64
+	// Hands is the share of the sites at which people throw LOCAL switches and pull
+	// cables.
+	Hands   float64
 	weights []weight
 	total   int
 }
@@ -95,13 +101,13 @@ func Profiles() []Profile {
 	list := []Profile{
 		{Name: "calm"},
 		{Name: "lossy", LeastLoss: 0.3, Loss: 0.3, Repeat: 0.1, NarrowLoss: 0.3},
-		{Name: "flapping", Repeat: 0.05, NarrowLoss: 0.1, weights: links},
-		{Name: "power", NarrowLoss: 0.1, weights: power},
-		{Name: "clock", BadClocks: true, weights: slices.Concat(clocks, []weight{{agentKill, 2}, {linkCut, 1}, {linkHold, 1}, {gatewayCut, 1}})},
-		{Name: "disk", weights: slices.Concat(disks, []weight{{gatewayCut, 1}, {agentCut, 1}})},
+		{Name: "flapping", Hands: 0.5, Repeat: 0.05, NarrowLoss: 0.1, weights: links},
+		{Name: "power", Hands: 0.5, NarrowLoss: 0.1, weights: power},
+		{Name: "clock", Hands: 0.5, BadClocks: true, weights: slices.Concat(clocks, []weight{{agentKill, 2}, {linkCut, 1}, {linkHold, 1}, {gatewayCut, 1}})},
+		{Name: "disk", Hands: 0.5, weights: slices.Concat(disks, []weight{{gatewayCut, 1}, {agentCut, 1}})},
 		{Name: "blackhole", NarrowTrip: 150, weights: []weight{{linkHole, 2}, {linkHalf, 1}}},
-		{Name: "restore", Loss: 0.1, Repeat: 0.05, NarrowLoss: 0.1, Memory: 1, weights: slices.Concat(power, []weight{{linkCut, 3}, {linkHold, 2}, {linkHole, 1}, {narrowFlip, 1}})},
-		{Name: "all", Loss: 0.3, Repeat: 0.1, NarrowLoss: 0.3, BadClocks: true, Memory: 0.2, weights: slices.Concat(links, power, clocks, disks)},
+		{Name: "restore", Hands: 0.5, Loss: 0.1, Repeat: 0.05, NarrowLoss: 0.1, Memory: 1, weights: slices.Concat(power, []weight{{linkCut, 3}, {linkHold, 2}, {linkHole, 1}, {narrowFlip, 1}})},
+		{Name: "all", Hands: 0.5, Loss: 0.3, Repeat: 0.1, NarrowLoss: 0.3, BadClocks: true, Memory: 0.2, weights: slices.Concat(links, power, clocks, disks)},
 	}
 	for k := range list {
 		if list[k].NarrowTrip == 0 {

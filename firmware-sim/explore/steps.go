@@ -13,6 +13,8 @@ func (w *world) perform(k int) {
 	switch {
 	case s.kind == opSubmit:
 		w.clients[s.who].submit(s)
+	case s.kind >= handLocal:
+		w.byHand(w.agents[s.who], s)
 	case s.kind > faultKinds:
 		w.operate(s)
 	case s.kind <= brokerRestart:
@@ -100,6 +102,7 @@ func (w *world) hurtAgent(a *agent, s *step) {
 	case agentCut:
 		a.end("power cut", true)
 	case agentKill:
+		a.killed = a.life != nil
 		a.end("is killed", false)
 	case agentStop:
 		a.stop()
@@ -153,5 +156,19 @@ func (w *world) hurtLink(a *agent, s *step) {
 		l.slowUntil = until
 	case narrowFlip:
 		a.narrow.flip()
+	}
+}
+
+// byHand is what people do at a board.
+func (w *world) byHand(a *agent, s *step) {
+	if s.kind == handLocal {
+		a.turn(s.long)
+		return
+	}
+	a.link.holeUntil = max(a.link.holeUntil, w.now+s.long)
+	a.link.broken(true)
+	if !a.narrow.off {
+		a.narrow.flip()
+		w.after(s.long, a.narrow.heal)
 	}
 }

@@ -17,8 +17,11 @@ var errFull = fmt.Errorf("made by the simulation: %w", syscall.ENOSPC)
 // work is one execution at the pins.
 type work struct {
 	executor.Work
-	pin  string
-	done bool
+	pin   string
+	begun time.Duration
+	done  bool
+
+	watching *watching // nil for what is no watch
 }
 
 // pinOf reads the pin of a work's arguments; empty if there is none.
@@ -34,7 +37,7 @@ func pinOf(args wire.RawMap) string {
 // judge is the board's opinion on an instruction.
 func judge(intent string, args wire.RawMap) executor.Verdict {
 	switch intent {
-	case wire.IntentGPIOWrite, wire.IntentGPIOPulse, wire.IntentGPIORead, intentTurn:
+	case wire.IntentGPIOWrite, wire.IntentGPIOPulse, wire.IntentGPIORead, wire.IntentGPIOWatch, intentTurn:
 	default:
 		return executor.Verdict{Code: wire.CodeUnknownIntent, Detail: intent}
 	}
@@ -42,7 +45,13 @@ func judge(intent string, args wire.RawMap) executor.Verdict {
 	if pin == "" || pin == "missing" {
 		return executor.Verdict{Code: wire.CodeNoSuchPin, Detail: pin}
 	}
-	return executor.Verdict{Lines: []string{pin}}
+	if intent == wire.IntentGPIOWatch {
+		return executor.Verdict{Watch: true}
+	}
+	if q := requested(args); !q.fitsMap() {
+		return executor.Verdict{Code: wire.CodeBadArgs, Detail: "max_on"}
+	}
+	return executor.Verdict{Lines: []string{pin}, Actuates: intent != wire.IntentGPIORead}
 }
 
 // fate is how a work will end if nobody interferes.
@@ -80,29 +89,42 @@ func fateOf(seed uint64, w executor.Work) fate {
 
 // Start implements round.Hands.
 func (a *agent) Start(w executor.Work) {
-	x := &work{Work: w, pin: pinOf(w.Args)}
+	x := &work{Work: w, pin: pinOf(w.Args), begun: a.w.now}
 	a.w.mix("start", uint64(a.index), w.Token.Seq, w.Seq)
 	a.w.log(a.tag, "starts %d attempt %d (%v): %s on %s", w.Seq, w.Attempt, w.Token, w.Intent, x.pin)
 	a.w.check.started(a, x)
 	a.works[w.Token] = x
-	a.lines[x.pin] = w.Token
 	if a.copyRuns {
 		a.copyCard()
 	}
-	f := fateOf(a.w.seed, w)
+	q := requested(w.Args)
+	if x.Intent == wire.IntentGPIOWatch {
+		a.watch(x, q)
+		return
+	}
+	a.lines[x.pin] = w.Token
+	f := a.fate(x)
+	if q.output != nil {
+		a.pins.begin(x)
+	}
 	if f.takes > w.Timeout && !f.deaf {
 		f.takes, f.code = w.Timeout, wire.CodeTimeout
 	}
 	a.later(f.takes, func() { a.finish(x, f.code) })
 }
 
-// Fall implements round.Hands. The pins of these boards have no safe levels.
-func (a *agent) Fall(executor.Fall) {}
+// fate is how a work will end if nobody interferes.
+func (a *agent) fate(x *work) fate {
+	if requested(x.Args).output != nil {
+		return pinFate(a.w.seed, x.Work)
+	}
+	return fateOf(a.w.seed, x.Work)
+}
 
 // Abort implements round.Hands.
 func (a *agent) Abort(t wire.Token) {
 	x := a.works[t]
-	if x == nil || fateOf(a.w.seed, x.Work).deaf {
+	if x == nil || x.watching == nil && a.fate(x).deaf {
 		return
 	}
 	a.later(between(a.rnd, 1, 50), func() { a.finish(x, wire.CodeCancelled) })
@@ -119,7 +141,22 @@ func (a *agent) finish(x *work, code wire.Code) {
 	}
 	a.w.log(a.tag, "has done %d attempt %d: %v", x.Seq, x.Attempt, code)
 	a.w.check.finished(a, x, code)
-	a.input(executor.Finished{Token: x.Token, Result: executor.Result{Code: code}})
+	if x.watching != nil {
+		x.watching.look()
+		a.input(executor.Finished{Token: x.Token, Result: executor.Result{Code: code, Payload: x.watching.payload()}})
+		return
+	}
+	q := requested(x.Args)
+	if q.output == nil {
+		a.input(executor.Finished{Token: x.Token, Result: executor.Result{Code: code}})
+		return
+	}
+	r := a.pins.act(x, &q, code)
+	if r.Lease == nil {
+		a.input(executor.Finished{Token: x.Token, Result: r})
+		return
+	}
+	a.later(between(a.pins.rnd, 0, resultWay), func() { a.input(executor.Finished{Token: x.Token, Result: r}) })
 }
 
 // Primary implements round.Hands.

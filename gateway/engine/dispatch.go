@@ -295,7 +295,7 @@ func (e *Engine) giveUp(now Now, i *inst, reason, detail string) {
 func repeatable(i *Instruction) bool {
 	switch i.Intent {
 	case wire.IntentGPIOWrite:
-		if !maxOn(i) {
+		if !maxOn(i) || mutant.On(mutant.LeaseRepeated) {
 			return true
 		}
 	case wire.IntentGPIORead, wire.IntentGPIOWatch, wire.IntentCollectMetrics:

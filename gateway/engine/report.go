@@ -356,6 +356,14 @@ func (e *Engine) processed(now Now, i *inst, r report) {
 
 // late applies a report about an attempt that has a result, or was given up.
 func (e *Engine) late(now Now, i *inst, r report) bool {
+	if r.phase == wire.PhaseProgress && r.payload != nil {
+		// What was seen is told once: the board forgets it when this is on disk.
+		if i.Code == wire.CodeNone {
+			i.revived(now, r)
+		}
+		e.progress(now, i, r)
+		return true
+	}
 	if r.phase != wire.PhaseProcessed {
 		if (i.State == StateTimeout || i.waiting()) && i.Code == wire.CodeNone && i.revived(now, r) {
 			// A sign of life of something given up: note it, wait for its end. It

@@ -42,6 +42,12 @@ const (
 	CopyBelieved           // the agent: an older copy of its journal is taken for the journal
 	QueueUnmet             // the agent: what waits in the journal starts before the first welcome
 	StrangerCancels        // the agent: not welcomed, it answers a cancel of what it does not know
+	LeaseForgotten         // the agent: the leases that a restart has ended are not told
+	LeaseUnreplaced        // the pins: a later command does not replace a lease, and is ended with it
+	EarlyEndLost           // the agent: an end of a lease that comes before the result is forgotten
+	LeaseRepeated          // the gateway: "on for ten minutes" begins anew when its outcome is unknown
+	LocalOnArrival         // the agent: the LOCAL switch is looked at when something arrives, not when it starts
+	WatchTakesWorker       // the agent: a watch takes a worker from what actuates
 	faults
 )
 
@@ -49,7 +55,7 @@ var names = [faults]string{"none", "effects_first", "token_reused", "stale_accep
 	"version_stuck", "retry_timer_lost", "table_ignored", "unknown_is_success", "gap_accepted", "task_index_lost",
 	"publish_repeated", "unknown_repeated", "cancel_hides", "acts_first", "lines_ignored", "dedupe_after_run", "late_starts",
 	"forgets_on_send", "interrupted_is_ok", "result_unwritten", "restore_unseen", "board_believed", "copy_believed", "queue_unmet",
-	"stranger_cancels"}
+	"stranger_cancels", "lease_forgotten", "lease_unreplaced", "early_end_lost", "lease_repeated", "local_on_arrival", "watch_takes_worker"}
 
 // String is the fault's name.
 func (f Fault) String() string {

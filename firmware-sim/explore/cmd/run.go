@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/firmware-sim/explore"
+	"github.com/apollo-11/apollo11/wire"
 )
 
 // Exit codes.
@@ -185,6 +186,9 @@ func tell(w io.Writer, c explore.Campaign, s explore.Summary) {
 	if n.Unnoticed > 0 {
 		say(w, "%d tokens executed again after an older card was put in and nobody could notice", n.Unnoticed)
 	}
+	e := &n.LeaseEnds
+	say(w, "%d leases, told were %d expired, %d replaced, %d loss, %d stopped, %d restart; %d edges told; %d refused by LOCAL switches",
+		n.Leases, e[wire.LeaseExpired], e[wire.LeaseReplaced], e[wire.LeaseLoss], e[wire.LeaseStopped], e[wire.LeaseRestart], n.Edges, n.ByHand)
 	say(w, "%d tasks submitted, %d faults, %d steps, %v of virtual time", s.Counts.Submitted, s.Counts.Faults, s.Counts.Steps, s.Virtual.Round(time.Second))
 	if s.Failure != nil {
 		say(w, "\n%v", s.Failure)
