@@ -59,6 +59,8 @@ type agent struct {
 
 	local     bool // the LOCAL switch is on
 	localSeen bool // as the process has last seen it
+	// localTaken is the same as far as the loop has come.
+	localTaken bool
 
 	incarnation uint64    // of its latest hello
 	copied      *cardCopy // an older copy of its card, nil for none
@@ -80,7 +82,7 @@ func newAgent(w *world, index int, tag string) *agent {
 	a.latency = 0.5 + a.rnd.ExpFloat64()*4
 	a.link, a.narrow, a.pins = newLink(a), newNarrow(a), newOwner(a)
 	a.autonomy = time.Minute
-	if chance(a.pins.rnd, 0.3) {
+	if chance(a.pins.rnd, 0.5) {
 		a.autonomy = between(a.pins.rnd, 6_000, 20_000)
 	}
 	return a
@@ -127,7 +129,7 @@ func (a *agent) boot() {
 	a.inject()
 	a.pins.start()
 	a.w.check.opened(a)
-	a.localSeen = a.local
+	a.localSeen, a.localTaken = a.local, a.local
 	a.w.mix("agent boots", uint64(a.index), a.boots)
 	j, records, err := journal.Open(a.disk, agentDir, journal.Options{Salt: a.rnd.Uint64})
 	if err != nil {
@@ -205,6 +207,9 @@ func (a *agent) round() {
 		}
 		in := a.inputs[0]
 		a.inputs = a.inputs[1:]
+		if h, ok := in.Input.(executor.Hand); ok {
+			a.localTaken = h.Local
+		}
 		if in.message != nil {
 			a.w.check.told(a, in.message, in.clock)
 		}

@@ -35,6 +35,7 @@ type moment struct{ at, syncs time.Duration }
 // runs.
 type arrival struct {
 	first time.Duration
+	local bool // the agent knew then that its LOCAL switch was on
 	life  *identity
 	moment
 }
@@ -117,7 +118,7 @@ func (c *checker) arrives(a *agent, m *wire.Instruction) {
 		return
 	}
 	if !ok {
-		came.first = c.w.now
+		came.first, came.local = c.w.now, a.localTaken
 	}
 	came.life, came.moment = a.life, moment{c.w.now, a.syncs}
 	c.boards.arrived[m.Token] = came
@@ -136,7 +137,7 @@ func (c *checker) handResult(a *agent, seq uint64, t wire.Token, code wire.Code)
 		}
 		c.fail("false-local", "%s refuses instruction %d because of its LOCAL switch, which has been off since it came", a.id, seq)
 	}
-	if known && a.local && came.first > list[len(list)-1].from+handSlack && (code == wire.CodeExpired || code == wire.CodeResources) && actuating(c.book.insts[seq].Intent) {
+	if known && came.local && a.local && list[len(list)-1].from < came.first && (code == wire.CodeExpired || code == wire.CodeResources) && actuating(c.book.insts[seq].Intent) {
 		c.fail("local", "%s refuses instruction %d with %v; it came while the LOCAL switch was on", a.id, seq, code)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/apollo-11/apollo11/wire"
 )
 
-// pinOf names an output of a board.
+// pinKey names an output of a board.
 type pinKey struct {
 	board *agent
 	pin   string
@@ -74,7 +74,7 @@ func (c *checker) pin(a *agent, name string) *pinFact {
 }
 
 // moved notes the level of an output.
-func (c *checker) moved(a *agent, pin string, on bool, _ wire.Token) {
+func (c *checker) moved(a *agent, pin string, on bool) {
 	f := c.pin(a, pin)
 	f.on = on
 	if !on {
@@ -116,7 +116,7 @@ func (c *checker) mustBeOff(a *agent, pin string, f *pinFact, until time.Duratio
 		return
 	}
 	if a.life == nil {
-		return // see downFor
+		return // see pinsLeft
 	}
 	c.fail("lease-held", "output %s of %s is still on, and its lease was over at %v", pin, a.tag, until)
 }
@@ -142,7 +142,7 @@ func (c *checker) fell(a *agent, pin string, t wire.Token, why wire.LeaseEnd) {
 }
 
 // leased notes that a lease has begun.
-func (c *checker) leased(a *agent, pin string, t wire.Token, _ time.Duration) {
+func (c *checker) leased(a *agent, pin string, t wire.Token) {
 	r := c.runs[t]
 	if r == nil {
 		c.fail("invented", "output %s of %s is leased for token %v, which was never started", pin, a.tag, t)

@@ -102,7 +102,7 @@ func (o *owner) drive(pin string, on bool, by wire.Token, why string) {
 		o.a.w.mix("pin", uint64(o.a.index), by.Seq)
 	}
 	o.on[pin] = on
-	o.a.w.check.moved(o.a, pin, on, by)
+	o.a.w.check.moved(o.a, pin, on)
 }
 
 func onOff(on bool) string {
@@ -130,7 +130,7 @@ func (o *owner) set(t wire.Token, pin string, on bool, hold time.Duration, lease
 	}
 	o.endFall(pin, wire.LeaseReplaced)
 	if lease {
-		o.a.w.check.leased(o.a, pin, t, hold)
+		o.a.w.check.leased(o.a, pin, t)
 	}
 	if hold > 0 {
 		o.arm(pin, next)

@@ -81,8 +81,8 @@ func drawPins(w *world, span time.Duration, number int) (list []step) {
 	for range 1 + r.IntN(3) {
 		list = append(list, step{at: when(r, span), kind: handLocal, who: r.IntN(len(w.agents)), long: between(r, 500, 15_000)})
 	}
-	for range r.IntN(2) {
-		s := step{at: when(r, span), kind: handAway, who: r.IntN(len(w.agents)), long: between(r, 5_000, 40_000)}
+	for range 1 + r.IntN(2) {
+		s := step{at: when(r, span), kind: handAway, who: r.IntN(len(w.agents)), long: between(r, 8_000, 40_000)}
 		list = append(list, s)
 		submit(max(0, s.at-between(r, 200, 3_000)), s.who, wire.IntentGPIOWrite, map[string]any{"pin": "L0", "level": uint64(1), "max_on_ms": uint64(between(r, 20_000, 40_000).Milliseconds())}, 2*time.Second)
 	}
