@@ -10,7 +10,7 @@ BUILD   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 
 help: ## list the targets
 	@echo "Apollo-11: targets"
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: build ## a command's whole way, from an MQTT client to a pin and back, shown
 	@sh deploy/demo.sh

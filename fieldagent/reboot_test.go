@@ -45,9 +45,11 @@ func (b *bootable) asked() int {
 	return strings.Count(string(text), "now\n")
 }
 
-// D6: a reboot is confirmed after the boot, and happens once however often the
-// gateway sends it.
-func TestD6_RebootIsConfirmedAfterwardsAndHappensOnce(t *testing.T) {
+// toldToBoot is what becomes of a reboot that ends the agent: the gateway has heard
+// nothing and sends it again, before and after. booted says whether the board boots
+// before the agent is back. It returns the result.
+func toldToBoot(t *testing.T, booted bool) *wire.Event {
+	t.Helper()
 	g := newGateway(t, "")
 	b := newBootable(t, g)
 	b.start()
@@ -55,46 +57,38 @@ func TestD6_RebootIsConfirmedAfterwardsAndHappensOnce(t *testing.T) {
 	in := instruction(t, 1, wire.IntentReboot, nil)
 	g.send(in)
 	g.until("the program to run", func() bool { return b.asked() == 1 })
-	g.send(in) // the gateway has heard nothing
+	g.send(in)
 	b.stop()
 	if r := g.got(1); len(r) != 0 {
-		t.Fatalf("there is a result before the boot: %s", describe(r[0]))
+		t.Fatalf("there is a result before the agent is back: %s", describe(r[0]))
 	}
-	b.bootAgain()
+	if booted {
+		b.bootAgain()
+	}
 	b.start()
 	g.until("result", func() bool { return len(g.results(1)) >= 1 })
 	g.send(in)
 	g.until("answer", func() bool { return len(g.reports) > 0 })
 	b.stop()
-	if e := g.got(1)[0]; e.Code != wire.CodeOK {
-		t.Errorf("got %s, want ok", describe(e))
-	}
 	if n := b.asked(); n != 1 {
 		t.Errorf("the board was booted %d times", n)
+	}
+	return g.got(1)[0]
+}
+
+// D6: a reboot is confirmed after the boot, and happens once however often the
+// gateway sends it.
+func TestD6_RebootIsConfirmedAfterwardsAndHappensOnce(t *testing.T) {
+	if e := toldToBoot(t, true); e.Code != wire.CodeOK {
+		t.Errorf("got %s, want ok", describe(e))
 	}
 }
 
 // D7: "will boot" is not "has booted". If only the agent was restarted, nobody
 // says that the board was, and nobody boots it for that.
 func TestD7_RestartOfTheAgentIsNoReboot(t *testing.T) {
-	g := newGateway(t, "")
-	b := newBootable(t, g)
-	b.start()
-	g.until("hello", func() bool { return len(g.hellos) == 1 })
-	in := instruction(t, 1, wire.IntentReboot, nil)
-	g.send(in)
-	g.until("the program to run", func() bool { return b.asked() == 1 })
-	b.stop()
-	b.start()
-	g.until("result", func() bool { return len(g.results(1)) >= 1 })
-	g.send(in)
-	g.until("answer", func() bool { return len(g.reports) > 0 })
-	b.stop()
-	if e := g.got(1)[0]; e.Code != wire.CodeInterrupted {
+	if e := toldToBoot(t, false); e.Code != wire.CodeInterrupted {
 		t.Errorf("got %s, want interrupted", describe(e))
-	}
-	if n := b.asked(); n != 1 {
-		t.Errorf("the board was booted %d times", n)
 	}
 }
 

@@ -23,7 +23,7 @@ const (
 	// deviceTimeout is asked of a hardware watchdog; the one of the Raspberry Pi
 	// can't do more (bcm2835_wdt).
 	deviceTimeout = 15 * time.Second
-	// aliveMost is the longest time between two signs of life; a third of what the
+	// aliveMost is the longest time between two signs of life; a quarter of what the
 	// most impatient watchdog bears is taken if that is shorter.
 	aliveMost = 5 * time.Second
 )
@@ -39,14 +39,14 @@ func (a *Agent) watch(stop <-chan struct{}, l *loop, pins *gpio.Owner) (end func
 	var watchers []guard.Watcher
 	period := aliveMost
 	if d := manager.Watchdog(); d > 0 {
-		watchers, period = append(watchers, manager), min(period, d/3)
+		watchers, period = append(watchers, manager), min(period, d/4)
 	}
 	var device *guard.Device
 	if a.cfg.HardwareWatchdog != "" {
 		if device, err = guard.OpenDevice(a.cfg.HardwareWatchdog, deviceTimeout); err != nil {
 			return nil, err
 		}
-		watchers, period = append(watchers, device), min(period, device.Timeout()/3)
+		watchers, period = append(watchers, device), min(period, device.Timeout()/4)
 		a.log.Info("hardware watchdog armed: the board is reset if the agent is silent", "device", a.cfg.HardwareWatchdog, "timeout", device.Timeout())
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -20,7 +20,7 @@ func TestServiceManagerHearsOfTheAgent(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { must(t, l.Close()) })
 	t.Setenv("NOTIFY_SOCKET", socket)
-	t.Setenv("WATCHDOG_USEC", "60000") // 60 ms: it is told every 20
+	t.Setenv("WATCHDOG_USEC", "60000") // 60 ms: it is told every 15
 	hear := func() string {
 		t.Helper()
 		b := make([]byte, 100)

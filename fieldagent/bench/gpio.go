@@ -252,6 +252,13 @@ func (t gpioTool) watch(ctx context.Context, name string) (err error) {
 	if !ok {
 		return fmt.Errorf("watch %s: %w: this back end reports no edges: use --gpio chardev", name, gpio.ErrUnsupported)
 	}
+	edges := make(chan gpio.Edge, 64)
+	stop, err := e.Edges(edges)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	// After the watch has begun, so that nothing happens unseen in between.
 	level, err := p.Get()
 	if err != nil {
 		return err
@@ -259,12 +266,6 @@ func (t gpioTool) watch(ctx context.Context, name string) (err error) {
 	if err := t.tell(reading{Pin: name, Level: level, At: time.Now()}, "is "+onOff(level)); err != nil {
 		return err
 	}
-	edges := make(chan gpio.Edge, 64)
-	stop, err := e.Edges(edges)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
 	for {
 		select {
 		case <-ctx.Done():

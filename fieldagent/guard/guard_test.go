@@ -95,6 +95,37 @@ func TestManagerThatIsNotThereOrNotOurs(t *testing.T) {
 	}
 }
 
+// slow is a watcher that takes long, as on a board that was stopped or had no
+// processor for a while.
+type slow struct{ n atomic.Int64 }
+
+func (s *slow) Alive() error {
+	s.n.Add(1)
+	time.Sleep(7 * time.Second)
+	return nil
+}
+
+// What has answered is not stuck because the next question comes late.
+func TestLateTurnOfTheWatchItselfIsNoSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s slow
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			guard.Keep(ctx, 5*time.Second, []guard.Part{{"pins", func(context.Context) error { return nil }, 5 * time.Second}},
+				[]guard.Watcher{&s}, slog.New(slog.DiscardHandler))
+		}()
+		time.Sleep(5*time.Second + 10*7*time.Second - time.Second)
+		synctest.Wait()
+		if n := s.n.Load(); n != 10 {
+			t.Errorf("told %d times, want 10: once every 7 s, which is all that it bears", n)
+		}
+		cancel()
+		<-ended
+	})
+}
+
 // counter is a watcher that counts.
 type counter struct{ n atomic.Int64 }
 
@@ -132,9 +163,9 @@ func TestSilenceBeginsWithAStuckPartAndEndsWithIt(t *testing.T) {
 		at(61*time.Second, 6) // all is well
 		gate <- struct{}{}    // the part is stuck from its next turn
 		at(61*time.Second, 12)
-		at(5*time.Minute, 12) // longer than its patience: silence
+		at(5*time.Minute, 13) // longer than its patience: silence
 		<-gate
-		at(21*time.Second, 14)
+		at(21*time.Second, 15)
 		cancel()
 		<-ended
 	})

@@ -23,43 +23,17 @@ type Part struct {
 // parts answer within their patience, until ctx ends. It only watches: what
 // happens after silence is the watchers' business.
 func Keep(ctx context.Context, period time.Duration, parts []Part, watchers []Watcher, log *slog.Logger) {
-	answers := make(chan int)
-	heard := make([]time.Time, len(parts))
-	asked := make([]bool, len(parts))
-	for i := range heard {
-		heard[i] = time.Now()
-	}
-	running := 0
-	ask := func() {
-		for i, p := range parts {
-			if asked[i] {
-				continue
-			}
-			asked[i] = true
-			running++
-			go func() {
-				if err := p.Answer(ctx); err != nil {
-					i = -1 - i
-				}
-				answers <- i
-			}()
-		}
-	}
+	q := &questions{parts: parts, asked: make([]bool, len(parts)), since: make([]time.Time, len(parts)), answers: make(chan answer)}
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
 	silent := false
 	done := ctx.Done()
-	for ask(); ; {
+	for q.ask(ctx); done != nil || q.running > 0; {
 		select {
-		case i := <-answers:
-			running--
-			if i >= 0 {
-				heard[i], asked[i] = time.Now(), false
-			} else {
-				asked[-1-i] = false
-			}
+		case a := <-q.answers:
+			q.take(a)
 		case <-ticker.C:
-			stuck := stuckPart(parts, heard)
+			stuck := q.stuck()
 			if stuck != "" && !silent {
 				log.Error("a part of the agent is stuck: the watchdog is not told any more that the agent lives", "part", stuck)
 			}
@@ -67,19 +41,57 @@ func Keep(ctx context.Context, period time.Duration, parts []Part, watchers []Wa
 				tell(watchers, log)
 			}
 			silent = stuck != ""
-			ask()
+			q.ask(ctx)
 		case <-done:
 			done = nil
-		}
-		if done == nil && running == 0 {
-			return
 		}
 	}
 }
 
-func stuckPart(parts []Part, heard []time.Time) string {
-	for i, p := range parts {
-		if time.Since(heard[i]) > p.Patience {
+// questions are what the parts are asked.
+type questions struct {
+	parts   []Part
+	asked   []bool
+	since   []time.Time // when the first question was asked that has no answer; zero for none
+	answers chan answer
+	running int
+}
+
+type answer struct {
+	part int
+	err  error
+}
+
+// ask asks every part that is not being asked.
+func (q *questions) ask(ctx context.Context) {
+	for i, p := range q.parts {
+		if q.asked[i] || ctx.Err() != nil {
+			continue
+		}
+		q.asked[i] = true
+		if q.since[i].IsZero() {
+			q.since[i] = time.Now()
+		}
+		q.running++
+		go func() { q.answers <- answer{i, p.Answer(ctx)} }()
+	}
+}
+
+// take notes an answer. An error is none: the part is asked again.
+func (q *questions) take(a answer) {
+	q.running--
+	q.asked[a.part] = false
+	if a.err == nil {
+		q.since[a.part] = time.Time{}
+	}
+}
+
+// stuck returns a part that has been asked for longer than its patience. One that
+// has answered is not stuck, however long ago that was: it is the questions that
+// come late then.
+func (q *questions) stuck() string {
+	for i, p := range q.parts {
+		if !q.since[i].IsZero() && time.Since(q.since[i]) > p.Patience {
 			return p.Name
 		}
 	}

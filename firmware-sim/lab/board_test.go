@@ -23,7 +23,7 @@ func TestBoard(t *testing.T) {
 		name string
 		run  func(*site, level)
 	}{{"command", (*site).command}, {"input", (*site).input}, {"edges", (*site).edges}, {"held", (*site).held},
-		{"lease", (*site).lease}, {"killed", (*site).killed}} {
+		{"lease", (*site).lease}, {"killed", (*site).killed}, {"crashed", (*site).crashed}} {
 		for _, l := range levels {
 			t.Run(part.name+"/"+l.name, func(t *testing.T) { part.run(s.on(t), l) })
 		}

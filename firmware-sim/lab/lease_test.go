@@ -109,23 +109,29 @@ func (s *site) fell(n int, limit time.Duration) time.Time {
 
 // killed: the agent is killed in the middle of a leased "on"; the line is safe
 // within the lease, and stays so when the agent is back (C13, I1).
-func (s *site) killed(l level) {
+func (s *site) killed(l level) { s.dies(l, l.name+"-kill", syscall.SIGKILL) }
+
+// crashed: the same with a crash as Go's runtime makes it, which ends with exit code
+// 2: that is a failure like any other, and no reason to stay down.
+func (s *site) crashed(l level) { s.dies(l, l.name+"-crash", syscall.SIGQUIT) }
+
+func (s *site) dies(l level, id string, of syscall.Signal) {
 	s.online(l.name)
 	starts := s.starts(l)
-	began := s.switchedOn(l, l.name+"-kill")
+	began := s.switchedOn(l, id)
 	killed := time.Now()
-	s.must(s.board.Signal(l.name, int(syscall.SIGKILL)))
+	s.must(s.board.Signal(l.name, int(of)))
 	down := s.fell(l.out, 2*leased)
 	if down.Sub(began) > leased {
 		s.t.Errorf("the line was high for %v, the lease is %v", down.Sub(began), leased)
 	}
-	s.t.Logf("safe %v after the kill", down.Sub(killed).Round(time.Millisecond))
+	s.t.Logf("safe %v after %v", down.Sub(killed).Round(time.Millisecond), of)
 	edges := len(s.board.Lines().Edges(l.out))
 	s.back(l, starts)
 	if n := len(s.board.Lines().Edges(l.out)) - edges; n != 0 {
 		s.t.Errorf("%d edges while the agent came back", n)
 	}
-	s.leaseEnd(l.name+"-kill", "restart")
+	s.leaseEnd(id, "restart")
 }
 
 // back waits until a unit was started again and its agent works.

@@ -58,6 +58,9 @@ type Options struct {
 	// PullUp has bit n set for a line n with a resistor to the supply; the others
 	// have one to ground.
 	PullUp byte
+	// Watchdog adds a hardware watchdog (an Intel 6300ESB): once a program has opened
+	// it, its silence resets the board.
+	Watchdog bool
 	// MemoryMiB is the size of the memory, 0 for 512.
 	MemoryMiB int
 }
@@ -196,6 +199,9 @@ func arguments(o Options, image string, socket func(string) string) []string {
 		"-device", "virtio-serial-pci", "-chardev", "socket,id=line,path=" + socket("line") + ",server=on,wait=off",
 		"-device", "virtserialport,chardev=line,name=" + talk.Port,
 		"-netdev", net, "-device", "virtio-net-pci,netdev=n0,id=nic,romfile=",
+	}
+	if o.Watchdog {
+		args = append(args, "-device", "i6300esb", "-action", "watchdog=reset")
 	}
 	if o.Disk != "" {
 		args = append(args, "-blockdev", "driver=nbd,node-name=d,server.type=unix,server.path="+o.Disk,
