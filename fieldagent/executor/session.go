@@ -305,7 +305,8 @@ func (c *Core) stopDeadlines(at func(time.Duration)) {
 		at(st.abortAt)
 	}
 	if st.fallen {
-		at(st.fallLimit)
+		at(st.fallLimit) // the work is over, or its limit has passed
+		return
 	}
 	at(st.limitAt)
 }
