@@ -38,9 +38,10 @@ func (c *Core) byHand() Result {
 }
 
 // refuseByHand ends what waits and would actuate while the LOCAL switch is on.
-// What runs may end.
+// What runs may end. Before the first welcome nothing is refused, and nothing starts
+// either: the journal may be an old copy, and what it holds as waiting may have run.
 func (c *Core) refuseByHand() {
-	if !c.local || mutant.On(mutant.LocalOnArrival) {
+	if !c.local || !c.session.met || mutant.On(mutant.LocalOnArrival) {
 		return
 	}
 	for i := 0; i < len(c.queue); {
