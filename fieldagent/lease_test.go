@@ -37,6 +37,16 @@ func newLeased(t *testing.T, url string) *leased {
 	return b
 }
 
+// startLeased starts such a board at a gateway of its own.
+func startLeased(t *testing.T) (*gateway, *leased) {
+	t.Helper()
+	g := newGateway(t, "")
+	b := newLeased(t, g.url())
+	b.start()
+	g.until("hello", func() bool { return len(g.hellos) == 1 })
+	return g, b
+}
+
 func (b *leased) start() {
 	b.t.Helper()
 	a, err := fieldagent.New(b.cfg, "test", slog.New(slog.NewTextHandler(testWriter{b.t}, nil)))
@@ -59,10 +69,7 @@ func on(t *testing.T, seq uint64, pin, maxOn string) *wire.Instruction {
 // C13, I1: the valve closes by itself while nobody answers the agent, and that is
 // told when somebody does.
 func TestC13_LeaseEndsWithoutTheGateway(t *testing.T) {
-	g := newGateway(t, "")
-	b := newLeased(t, g.url())
-	b.start()
-	g.until("hello", func() bool { return len(g.hellos) == 1 })
+	g, b := startLeased(t)
 	g.send(on(t, 1, "valve", "300ms"))
 	g.until("the result", func() bool { return len(g.results(1)) == 1 })
 	r := g.got(1)[0]
@@ -84,10 +91,7 @@ func TestC13_LeaseEndsWithoutTheGateway(t *testing.T) {
 
 // C13: an agent that stops closes the valve and says so before its goodbye.
 func TestC13_StopEndsTheLeaseAndSaysSo(t *testing.T) {
-	g := newGateway(t, "")
-	b := newLeased(t, g.url())
-	b.start()
-	g.until("hello", func() bool { return len(g.hellos) == 1 })
+	g, b := startLeased(t)
 	g.send(on(t, 1, "valve", ""))
 	g.until("the result", func() bool { return len(g.results(1)) == 1 })
 	b.stop()
@@ -100,10 +104,7 @@ func TestC13_StopEndsTheLeaseAndSaysSo(t *testing.T) {
 
 // C13, C6: an agent that was killed says at its next start that the lease has ended.
 func TestC13_RestartEndsTheLease(t *testing.T) {
-	g := newGateway(t, "")
-	b := newLeased(t, g.url())
-	b.start()
-	g.until("hello", func() bool { return len(g.hellos) == 1 })
+	g, b := startLeased(t)
 	g.send(on(t, 1, "valve", ""))
 	g.until("the result", func() bool { return len(g.results(1)) == 1 })
 	// A copy of the journal as it is now is what a kill leaves behind.
@@ -178,10 +179,7 @@ func TestC15_LocalSwitchRefuses(t *testing.T) {
 
 // C15, I11: what somebody changes by hand is told within a heartbeat and not fought.
 func TestI11_LocalHandIsToldAndNotFought(t *testing.T) {
-	g := newGateway(t, "")
-	b := newLeased(t, g.url())
-	b.start()
-	g.until("hello", func() bool { return len(g.hellos) == 1 })
+	g, b := startLeased(t)
 	g.send(write(t, 1, "lamp", 1))
 	g.until("the result", func() bool { return len(g.results(1)) == 1 })
 	b.sim.Drive("lamp", gpio.Low)

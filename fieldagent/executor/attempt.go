@@ -42,6 +42,7 @@ type attempt struct {
 	work   *wire.Instruction // while queued
 	lines  []string          // while queued, running, or lingering
 	stored bool              // while queued: it is in the journal
+	unfit  *Result           // while queued: this board can't do it
 	// See Verdict; while queued or running.
 	ends, endedBy string
 	cutBy         uint64 // the instruction that ended it early, 0 for none

@@ -220,8 +220,7 @@ func (c *Core) receivedCompact(frame any) {
 // closes the Output.
 func (c *Core) finish() Output {
 	c.mindAutonomy()
-	c.expireQueue()
-	c.refuseByHand()
+	c.refuseWaiting()
 	c.giveUpOverdue()
 	c.startReady()
 	c.makeWay()

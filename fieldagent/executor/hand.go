@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/apollo-11/apollo11/wire"
-	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // hand takes what the board says of people who work at it: the LOCAL switch and
@@ -35,20 +34,4 @@ func (c *Core) hand(in Hand) {
 // byHand is the refusal of what would actuate while the LOCAL switch is on.
 func (c *Core) byHand() Result {
 	return Result{Code: wire.CodeLocal, Detail: "the LOCAL switch of this node is on: somebody works there by hand"}
-}
-
-// refuseByHand ends what waits and would actuate while the LOCAL switch is on.
-// What runs may end. Before the first welcome nothing is refused, and nothing starts
-// either: the journal may be an old copy, and what it holds as waiting may have run.
-func (c *Core) refuseByHand() {
-	if !c.local || !c.session.met || mutant.On(mutant.LocalOnArrival) {
-		return
-	}
-	for i := 0; i < len(c.queue); {
-		if !c.queue[i].actuates {
-			i++
-			continue
-		}
-		c.end(c.queue[i], c.byHand())
-	}
 }

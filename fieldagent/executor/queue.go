@@ -19,36 +19,55 @@ func without(list []*attempt, a *attempt) []*attempt {
 	return list
 }
 
-// expireQueue ends waiting attempts whose time has run out.
-func (c *Core) expireQueue() {
+// refuseWaiting ends what waits and must not start any more: its time has run out,
+// the board can't do it, or somebody works at the board by hand. What runs may end.
+// A refusal says that nothing was executed, so nothing is refused before the first
+// welcome, in which nothing starts either: only the gateway can tell an old copy of
+// the journal, in which what waits may have run long ago.
+func (c *Core) refuseWaiting() {
+	if !c.session.met {
+		return
+	}
 	for i := 0; i < len(c.queue); {
-		late, by := c.late(c.queue[i])
-		if !late {
+		r := c.refusal(c.queue[i])
+		if r == nil {
 			i++
 			continue
 		}
-		c.end(c.queue[i], expired(by, "while it waited to start"))
+		c.end(c.queue[i], *r)
 	}
+}
+
+// refusal returns why a waiting attempt must not start any more, nil if it may.
+func (c *Core) refusal(a *attempt) *Result {
+	if late, by := c.late(a); late {
+		r := expired(by, "while it waited to start")
+		return &r
+	}
+	if a.unfit != nil {
+		return a.unfit
+	}
+	if c.local && a.actuates && !mutant.On(mutant.LocalOnArrival) {
+		r := c.byHand()
+		return &r
+	}
+	return nil
 }
 
 // recheckQueue judges anew, after a restart, what the journal says is waiting:
 // the board may have become another one.
 func (c *Core) recheckQueue() {
-	for i := 0; i < len(c.queue); {
-		a := c.queue[i]
+	for _, a := range c.queue {
 		v := c.cfg.Check(a.intent, a.work.Args)
 		if v.Code != wire.CodeNone {
-			c.end(a, Result{Code: v.Code, Detail: v.Detail})
-			continue
+			a.unfit = &Result{Code: v.Code, Detail: v.Detail}
 		}
 		a.take(v)
-		i++
 	}
 }
 
-// startReady starts waiting attempts while there are workers. What waits in the
-// journal when a process starts is held until the gateway has welcomed it: only
-// that can tell an old copy of the journal, in which it may have run long ago.
+// startReady starts waiting attempts while there are workers, and none before the
+// first welcome: see refuseWaiting.
 func (c *Core) startReady() {
 	met := c.session.met || mutant.On(mutant.QueueUnmet)
 	for met && !c.stop.stopping && !c.alone && c.session.refused == "" {
@@ -270,7 +289,7 @@ func (c *Core) queueDeadlines(at func(time.Duration)) {
 		if !a.stored {
 			at(a.arrivedMono + ShortWork)
 		}
-		if ok && a.work.NotAfter > 0 {
+		if ok && c.session.met && a.work.NotAfter > 0 {
 			at(c.now.Mono + time.Duration(a.work.NotAfter-ms+1)*time.Millisecond)
 		}
 	}

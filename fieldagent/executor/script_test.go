@@ -137,6 +137,7 @@ func config(workers int) executor.Config {
 //
 //	start [workers=N] [queue=N] [known=N] [autonomy=D]   a new agent
 //	local | remote                 how the LOCAL switch stands at the next start
+//	unplug                         the board at the next start has no pins
 //	restart [new-incarnation]      a crash and a start with what is in the journal
 //	cut N                          the last N records of the journal are lost
 //	boot                           the same, and the whole board with it
@@ -192,6 +193,10 @@ func (w *world) lifecycle(name string, a *arguments) bool {
 		w.restart()
 	case "local", "remote":
 		w.cfg.Local = name == "local"
+	case "unplug":
+		w.cfg.Check = func(string, wire.RawMap) executor.Verdict {
+			return executor.Verdict{Code: wire.CodeNoSuchPin, Detail: "no pin is left"}
+		}
 	case "rewrite":
 		before := len(w.journal)
 		w.journal = w.core.Snapshot()

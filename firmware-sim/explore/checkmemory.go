@@ -19,6 +19,7 @@ type memories struct {
 	orders   map[uint64]engine.Instruction // what those instructions were
 	none     map[uint64]bool               // instructions that the copy does not have
 	gone     map[uint64][]*run             // and their executions
+	redone   map[uint64]bool               // those that an operator had retried
 	numbers  map[string]map[uint64]bool    // by node: token numbers that it may know
 	kept     map[wire.Token]attemptOf      // in the copy
 	returned map[string]bool               // nodes that have said hello since
@@ -47,7 +48,7 @@ type voice struct {
 }
 
 func newMemories() memories {
-	return memories{lost: map[wire.Token]attemptOf{}, orders: map[uint64]engine.Instruction{}, none: map[uint64]bool{}, gone: map[uint64][]*run{},
+	return memories{lost: map[wire.Token]attemptOf{}, orders: map[uint64]engine.Instruction{}, none: map[uint64]bool{}, gone: map[uint64][]*run{}, redone: map[uint64]bool{},
 		numbers: map[string]map[uint64]bool{}, returned: map[string]bool{}, tops: map[string]uint64{},
 		heard: map[string]voice{}, stands: map[alarmOf]bool{}, unsure: map[wire.Token]bool{}}
 }
@@ -94,6 +95,7 @@ func (c *checker) restored() map[string]bool {
 			continue
 		}
 		m.none[seq] = true
+		m.redone[seq] = c.byHand[seq].retried // the attempt may be on its way
 		delete(c.byHand, seq)
 		if runs := c.bySeq[seq]; len(runs) > 0 {
 			m.gone[seq] = runs

@@ -159,12 +159,15 @@ func (c *checker) started(a *agent, x *work) {
 		c.fail("overlap", "%s starts token %v on pin %s, which token %v still holds", a.id, x.Token, x.pin, t)
 	}
 	c.order(x.Args)
-	runs := c.runsOf(x.Seq, lost)
+	runs, retried := c.runsOf(x.Seq, lost), c.byHand[x.Seq].retried
+	if lost && c.memory.none[x.Seq] {
+		retried = c.memory.redone[x.Seq]
+	}
 	for _, r := range runs {
-		if c.memory.unsure[r.token] || c.memory.older && c.byHand[x.Seq].retried {
+		if c.memory.unsure[r.token] || c.memory.older && retried {
 			continue
 		}
-		if r.by == a && c.reported[r.token] == wire.CodeOK || insists(x) && !c.byHand[x.Seq].retried && r.code.Class() != wire.ClassRetryable {
+		if r.by == a && c.reported[r.token] == wire.CodeOK || insists(x) && !retried && r.code.Class() != wire.ClassRetryable {
 			c.fail("twice", "%s of instruction %d is executed again (%v) after attempt %v, which ended with %v (card gone: %v)",
 				x.Intent, x.Seq, x.Token, r.token, r.code, r.wiped)
 		}
