@@ -16,12 +16,19 @@ const (
 	// CodeNever answers a compact query: the agent does not know the attempt. It
 	// never arrived, or was forgotten.
 	CodeNever Code = 3
+	// CodeDriven: a line has been driven to its safe level, and that is not on the
+	// agent's disk yet, or came in a compact frame, which leaves no record. It settles
+	// nothing.
+	CodeDriven Code = 4
 )
 
 // Ends.
 const (
 	CodeOK        Code = 16 // done, with evidence
 	CodeCancelled Code = 17 // stopped on request before it had an effect, or after, see detail
+	// CodeSuperseded means that it was not begun, and never will be by itself, because
+	// something newer has begun on its line or stands for it.
+	CodeSuperseded Code = 18
 	// CodeUnknown means that the agent cannot tell whether the effect happened.
 	// It is shown as unknown, never as success or failure (C14).
 	CodeUnknown Code = 24
@@ -40,6 +47,10 @@ const (
 	CodeStaleToken    Code = 37 // a newer attempt of this instruction is known
 	CodeUnsupported   Code = 38 // the pin or the board cannot do this
 	CodeLocal         Code = 39 // the LOCAL switch of the node is on: a person works there by hand (C15)
+	// CodeHeldSafe: the line is held at its safe level until somebody releases it.
+	CodeHeldSafe Code = 40
+	// CodeMapChanged: the pin's name means another line than when it was sent.
+	CodeMapChanged Code = 41
 )
 
 // Failures after which another attempt may succeed (C3).
@@ -79,8 +90,10 @@ var codes = map[Code]struct {
 	CodeReceived:      {"received", ClassProgress},
 	CodeStarted:       {"started", ClassProgress},
 	CodeNever:         {"never", ClassProgress},
+	CodeDriven:        {"driven", ClassProgress},
 	CodeOK:            {"ok", ClassSuccess},
 	CodeCancelled:     {"cancelled", ClassCancelled},
+	CodeSuperseded:    {"superseded", ClassCancelled},
 	CodeUnknown:       {"unknown", ClassUnknown},
 	CodeInterrupted:   {"interrupted", ClassUnknown},
 	CodeUnknownIntent: {"unknown_intent", ClassRefused},
@@ -91,6 +104,8 @@ var codes = map[Code]struct {
 	CodeStaleToken:    {"stale_token", ClassRefused},
 	CodeUnsupported:   {"unsupported", ClassRefused},
 	CodeLocal:         {"local", ClassRefused},
+	CodeHeldSafe:      {"held_safe", ClassRefused},
+	CodeMapChanged:    {"map_changed", ClassRefused},
 	CodeTimeout:       {"timeout", ClassRetryable},
 	CodeDependency:    {"dependency", ClassRetryable},
 	CodeResources:     {"resources", ClassRetryable},
@@ -174,7 +189,22 @@ const (
 	// LeaseFailed means that the pin could not be set to its safe level: somebody
 	// must look. The agent goes on trying; another end follows when it has worked.
 	LeaseFailed LeaseEnd = 6
+	// The following are told to gateways that follow RulesOrder only.
+	LeaseLocal     LeaseEnd = 7 // the LOCAL switch was thrown; the pin was driven safe once
+	LeaseReload    LeaseEnd = 8 // the pin map was reloaded
+	LeaseCancelled LeaseEnd = 9 // its instruction was cancelled
+	// LeaseHand means that a person had moved the line: it was left to the hand.
+	LeaseHand LeaseEnd = 10
 )
+
+// OldLeaseEnd is what a gateway that follows no Rules is told instead: the nearest
+// that it knows.
+func (e LeaseEnd) OldLeaseEnd() LeaseEnd {
+	if e > LeaseFailed {
+		return LeaseStopped
+	}
+	return e
+}
 
 // String is the word for it in timelines, logs and JSON.
 func (e LeaseEnd) String() string {
@@ -191,6 +221,14 @@ func (e LeaseEnd) String() string {
 		return "restart"
 	case LeaseFailed:
 		return "failed"
+	case LeaseLocal:
+		return "local"
+	case LeaseReload:
+		return "reload"
+	case LeaseCancelled:
+		return "cancelled"
+	case LeaseHand:
+		return "hand"
 	}
 	return fmt.Sprintf("end_%d", uint8(e))
 }

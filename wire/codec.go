@@ -143,6 +143,8 @@ func DecodeDownlink(b []byte) (Message, error) {
 			return new(Welcome)
 		case KindEventAck:
 			return new(EventAck)
+		case KindRelease:
+			return new(Release)
 		}
 		return nil
 	})

@@ -8,10 +8,14 @@ import (
 // Compact frames go over the narrowband path, where every byte is dear. They are
 // not CBOR: a fixed layout is four bytes shorter and has one spelling.
 //
-//	byte 0     high nibble: version (1), low nibble: kind (1 ack, 2 query, 3 cancel)
+//	byte 0     high nibble: version (1), low nibble: kind (1 ack, 2 query, 3 cancel, 4 safe)
 //	1..5 bytes instruction sequence, base-128 little end first (uvarint, shortest form)
-//	1 byte     attempt, from 1 (ack and cancel)
+//	1 byte     attempt, from 1 (ack, query and cancel)
 //	1 byte     result code (ack)
+//	2 bytes    line, big end first (safe): LineKey.Hash, 0 for all with a safe level
+//
+// The sequence of a safe frame is the order number of its instruction. The frame has
+// no attempt, so that four bytes of MAC fit into 12 later.
 //
 // An ack is 4 to 8 bytes. Four more are kept free for a truncated MAC: 12 bytes
 // fit a Sigfox uplink, and 11 (LoRaWAN US915 DR0) hold every sequence below 2^28.
@@ -21,6 +25,7 @@ const (
 	compactAck    = 1
 	compactQuery  = 2
 	compactCancel = 3
+	compactSafe   = 4
 
 	// MaxCompactBytes is the most that any compact frame may be, MAC included.
 	MaxCompactBytes = 12
@@ -44,6 +49,16 @@ type CompactQuery struct {
 type CompactCancel struct {
 	Seq     uint64
 	Attempt uint8
+}
+
+// CompactSafe has a line driven to its safe level, on the path that is left when the
+// primary one is dead. It drives unless something newer has begun on the line, and
+// raises no mark. The answer is a CompactAck with the frame's number, attempt 1 and
+// CodeDriven, or the code of a refusal.
+type CompactSafe struct {
+	// Seq is the order number of the instruction that it stands for.
+	Seq  uint64
+	Line uint16 // LineKey.Hash, 0 for all outputs with a safe level
 }
 
 func compactHead(kind byte, seq uint64) ([]byte, error) {
@@ -90,6 +105,15 @@ func (c CompactCancel) Encode() ([]byte, error) {
 	return compactAsk(compactCancel, "cancel", c.Seq, c.Attempt)
 }
 
+// Encode returns the frame. It errs when the number is out of range.
+func (c CompactSafe) Encode() ([]byte, error) {
+	b, err := compactHead(compactSafe, c.Seq)
+	if err != nil {
+		return nil, err
+	}
+	return binary.BigEndian.AppendUint16(b, c.Line), nil
+}
+
 func compactAsk(kind byte, what string, seq uint64, attempt uint8) ([]byte, error) {
 	if err := compactAttempt(what, seq, attempt); err != nil {
 		return nil, err
@@ -102,7 +126,7 @@ func compactAsk(kind byte, what string, seq uint64, attempt uint8) ([]byte, erro
 }
 
 // DecodeCompact reads any compact frame: the result is a CompactAck, a
-// CompactQuery or a CompactCancel. A frame of another version, of another
+// CompactQuery, a CompactCancel or a CompactSafe. A frame of another version, of another
 // length or with a sequence in a longer form than needed is an error.
 func DecodeCompact(b []byte) (any, error) {
 	if len(b) < 2 {
@@ -140,6 +164,11 @@ func DecodeCompact(b []byte) (any, error) {
 			return nil, err
 		}
 		return a, nil
+	case compactSafe:
+		if len(rest) != 2 {
+			return nil, wrong(2)
+		}
+		return CompactSafe{Seq: seq, Line: binary.BigEndian.Uint16(rest)}, nil
 	case compactQuery, compactCancel:
 		if len(rest) != 1 {
 			return nil, wrong(1)

@@ -18,6 +18,8 @@ const (
 	IntentGPIOWatch      = "gpio.watch"      // report the edges of an input for a time
 	IntentCollectMetrics = "collect_metrics" // report the board's health figures
 	IntentReboot         = "reboot"          // boot the board again, once
+	IntentSafe           = "gpio.safe"       // drive outputs to their safe levels, and hold them there
+	IntentRelease        = "gpio.release"    // end that hold
 )
 
 // ArgError says which argument is wrong, why, and what to write instead.
@@ -43,7 +45,7 @@ func (e *ArgError) Error() string {
 }
 
 // Args is the checked argument set of a built-in intent: GPIOWrite, GPIORead,
-// GPIOPulse, GPIOWatch, CollectMetrics or Reboot.
+// GPIOPulse, GPIOWatch, GPIOSafe, GPIORelease, CollectMetrics or Reboot.
 type Args interface {
 	// Map is the canonical form, which ParseArgs reads back to the same value.
 	Map() map[string]any
@@ -69,6 +71,14 @@ type GPIOPulse struct {
 	Level bool
 	Width time.Duration // whole milliseconds, MinPulse to MaxPulse
 }
+
+// GPIOSafe are the arguments of gpio.safe: the pin goes to its safe level, and stays
+// there until a gpio.release. Without a pin it is for all outputs with a safe level.
+type GPIOSafe struct{ Pin string }
+
+// GPIORelease are the arguments of gpio.release: what gpio.safe holds may be set
+// again. It moves nothing. Without a pin it is for all outputs.
+type GPIORelease struct{ Pin string }
 
 // CollectMetrics are the arguments of collect_metrics: none.
 type CollectMetrics struct{}
@@ -100,86 +110,24 @@ func (a GPIOPulse) Map() map[string]any {
 	return map[string]any{"pin": a.Pin, "level": levelNumber(a.Level), "width_ms": uint64(a.Width.Milliseconds())}
 }
 
+func mapOfPin(pin string) map[string]any {
+	if pin == "" {
+		return nil
+	}
+	return map[string]any{"pin": pin}
+}
+
+// Map implements Args.
+func (a GPIOSafe) Map() map[string]any { return mapOfPin(a.Pin) }
+
+// Map implements Args.
+func (a GPIORelease) Map() map[string]any { return mapOfPin(a.Pin) }
+
 // Map implements Args.
 func (a CollectMetrics) Map() map[string]any { return nil }
 
 // Map implements Args.
 func (a Reboot) Map() map[string]any { return nil }
-
-// BuiltIn reports whether ParseArgs knows the intent's arguments.
-func BuiltIn(intent string) bool {
-	switch intent {
-	case IntentGPIOWrite, IntentGPIORead, IntentGPIOPulse, IntentGPIOWatch, IntentCollectMetrics, IntentReboot:
-		return true
-	}
-	return false
-}
-
-// ParseArgs checks the arguments of a built-in intent. Values are those of JSON
-// and CBOR decoders: nil, bool, int64, uint64, float64, string, []any,
-// map[string]any. The same rules hold at every entry point, so that a command
-// means the same over MQTT, HTTP, the command line and on the wire. The error is
-// an *ArgError.
-func ParseArgs(intent string, m map[string]any) (Args, error) {
-	switch intent {
-	case IntentGPIOWrite:
-		if err := onlyArgs(intent, m, "pin", "level", "max_on", "max_on_ms"); err != nil {
-			return nil, err
-		}
-		pin, err := pinArg(m)
-		if err != nil {
-			return nil, err
-		}
-		level, err := levelArg(m, false)
-		if err != nil {
-			return nil, err
-		}
-		maxOn, err := leaseSpan.arg(m)
-		if err != nil {
-			return nil, err
-		}
-		return GPIOWrite{pin, level, maxOn}, nil
-	case IntentGPIORead:
-		if err := onlyArgs(intent, m, "pin"); err != nil {
-			return nil, err
-		}
-		pin, err := pinArg(m)
-		if err != nil {
-			return nil, err
-		}
-		return GPIORead{pin}, nil
-	case IntentGPIOPulse:
-		if err := onlyArgs(intent, m, "pin", "level", "width", "width_ms"); err != nil {
-			return nil, err
-		}
-		pin, err := pinArg(m)
-		if err != nil {
-			return nil, err
-		}
-		level, err := levelArg(m, true)
-		if err != nil {
-			return nil, err
-		}
-		width, err := pulseSpan.arg(m)
-		if err != nil {
-			return nil, err
-		}
-		return GPIOPulse{pin, level, width}, nil
-	case IntentGPIOWatch:
-		return watchArgs(m)
-	case IntentCollectMetrics:
-		if err := onlyArgs(intent, m); err != nil {
-			return nil, err
-		}
-		return CollectMetrics{}, nil
-	case IntentReboot:
-		if err := onlyArgs(intent, m); err != nil {
-			return nil, err
-		}
-		return Reboot{}, nil
-	}
-	return nil, &ArgError{Field: "", Problem: fmt.Sprintf("%q is not a built-in intent", clip(intent))}
-}
 
 func onlyArgs(intent string, m map[string]any, known ...string) error {
 	var unknown []string

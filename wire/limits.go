@@ -35,6 +35,9 @@ const (
 	MaxRefs = 512
 	// MaxForeign bounds the outputs named in one Heartbeat; more are left out.
 	MaxForeign = 64
+	// MaxLines bounds the lines that one instruction or a welcome names: all that a
+	// pin map can have.
+	MaxLines = 256
 	// MaxLabels bounds the labels of a node.
 	MaxLabels = 64
 )

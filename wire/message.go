@@ -10,6 +10,7 @@ const (
 	KindQuery       Kind = 3
 	KindWelcome     Kind = 4
 	KindEventAck    Kind = 5
+	KindRelease     Kind = 6
 )
 
 // Kinds from an agent to the gateway (topic evt/<node>).
@@ -61,6 +62,17 @@ type Instruction struct {
 	Resend uint8 `cbor:"12,keyasint,omitempty"`
 	// Through is a piggybacked EventAck; 0 means none.
 	Through uint64 `cbor:"13,keyasint,omitempty"`
+	// Order is the number by which it stands in the order at its lines; 0 means Seq.
+	// Resends and retries keep it, an operator's retry has a new one.
+	Order uint64 `cbor:"14,keyasint,omitempty"`
+	// Lines are the lines that the gateway took its pins for, as the latest hello
+	// told them; none if it does not know. If one of its names means another line
+	// by now it ends with CodeMapChanged.
+	Lines []LineKey `cbor:"15,keyasint,omitempty"`
+	// Keep says that the gateway will try again after a failure that may pass: until
+	// then, or until a Release, the agent keeps its lines for it, for OrderWait at
+	// most.
+	Keep bool `cbor:"16,keyasint,omitempty"`
 }
 
 // Cancel asks a node to stop an attempt. The answer is an Event: cancelled, or
@@ -74,7 +86,17 @@ type Cancel struct {
 	Through uint64 `cbor:"13,keyasint,omitempty"`
 }
 
-// Query asks what became of some attempts. The answer is a Report.
+// Release says that the lines which an agent keeps for the retry of an instruction
+// are not kept for it any more. It is sent to agents that name Rules.
+type Release struct {
+	K       Kind   `cbor:"0,keyasint"`
+	Seq     uint64 `cbor:"1,keyasint"`
+	Through uint64 `cbor:"13,keyasint,omitempty"`
+}
+
+// Query asks what became of some attempts. The answer is a Report. For an agent
+// that follows RulesOrder it also offers again, in this session, what it names: of
+// what waited when the agent was started nothing begins before.
 type Query struct {
 	K       Kind   `cbor:"0,keyasint"`
 	Refs    []Ref  `cbor:"1,keyasint"`
@@ -95,8 +117,13 @@ type Welcome struct {
 	Refused string `cbor:"5,keyasint,omitempty"`
 	// Phases is the highest phase of events that the gateway knows; 0 means
 	// OldMaxPhase. A higher one is not sent to it.
-	Phases  Phase  `cbor:"6,keyasint,omitempty"`
-	Through uint64 `cbor:"13,keyasint,omitempty"`
+	Phases Phase `cbor:"6,keyasint,omitempty"`
+	// Rules are what the gateway follows; 0 for one that knows none.
+	Rules Rules `cbor:"7,keyasint,omitempty"`
+	// Holds are the lines that the gateway has held at their safe levels until
+	// somebody releases them. The agent adds them to its own.
+	Holds   []LineKey `cbor:"8,keyasint,omitempty"`
+	Through uint64    `cbor:"13,keyasint,omitempty"`
 }
 
 // EventAck says that every event up to and including Through is on the gateway's
@@ -139,6 +166,18 @@ type Hello struct {
 	// has lost a part of its log.
 	TopSeq   uint64 `cbor:"14,keyasint,omitempty"`
 	TopToken uint64 `cbor:"15,keyasint,omitempty"`
+	// Nonce is a random number of this process: another one under the same name is
+	// another board, or this one started again.
+	Nonce uint64 `cbor:"16,keyasint,omitempty"`
+	// Rules are what the agent follows; 0 for one that knows none.
+	Rules Rules `cbor:"17,keyasint,omitempty"`
+	// Traits are those of Pins, in the same order; none from an agent without Rules.
+	Traits []PinTraits `cbor:"18,keyasint,omitempty"`
+	// Actuating are those of Intents, by index, which the agent takes to move
+	// something although the gateway may not: it is believed towards caution only.
+	Actuating []uint16 `cbor:"19,keyasint,omitempty"`
+	// Local says that the LOCAL switch is on.
+	Local bool `cbor:"20,keyasint,omitempty"`
 }
 
 // Event reports a step of one attempt. It is in the agent's journal before it
@@ -203,6 +242,12 @@ type Heartbeat struct {
 	Foreign []Foreign `cbor:"8,keyasint,omitempty"`
 	// Local says that the LOCAL switch is on: what would actuate is refused.
 	Local bool `cbor:"9,keyasint,omitempty"`
+	// Levels are how the pins of the latest hello stand, in its order: see
+	// PackLevels. Absent if the agent does not tell.
+	Levels []byte `cbor:"10,keyasint,omitempty"`
+	// Room is how many more instructions may wait in the agent, plus 1; 0 if it does
+	// not tell.
+	Room uint32 `cbor:"11,keyasint,omitempty"`
 }
 
 // Status is an agent's knowledge of one attempt.
@@ -213,6 +258,12 @@ const (
 	StatusQueued  Status = 2 // received, not started
 	StatusRunning Status = 3
 	StatusDone    Status = 4 // its result follows, or was sent, as an Event
+	// StatusFull: the queue of the agent is full. It has not taken the attempt and
+	// does not know it; it may be sent again when there is room.
+	StatusFull Status = 5
+	// StatusDriven: its line has been driven to the safe level and that is not on
+	// the agent's disk yet. It settles nothing.
+	StatusDriven Status = 6
 )
 
 // State is one answer in a Report.
@@ -259,6 +310,7 @@ func (m *Cancel) kind() Kind      { return KindCancel }
 func (m *Query) kind() Kind       { return KindQuery }
 func (m *Welcome) kind() Kind     { return KindWelcome }
 func (m *EventAck) kind() Kind    { return KindEventAck }
+func (m *Release) kind() Kind     { return KindRelease }
 func (m *Hello) kind() Kind       { return KindHello }
 func (m *Event) kind() Kind       { return KindEvent }
 func (m *Heartbeat) kind() Kind   { return KindHeartbeat }
@@ -271,6 +323,7 @@ func (m *Cancel) setKind()      { m.K = KindCancel }
 func (m *Query) setKind()       { m.K = KindQuery }
 func (m *Welcome) setKind()     { m.K = KindWelcome }
 func (m *EventAck) setKind()    { m.K = KindEventAck }
+func (m *Release) setKind()     { m.K = KindRelease }
 func (m *Hello) setKind()       { m.K = KindHello }
 func (m *Event) setKind()       { m.K = KindEvent }
 func (m *Heartbeat) setKind()   { m.K = KindHeartbeat }

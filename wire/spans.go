@@ -64,9 +64,6 @@ func (a GPIOWatch) Map() map[string]any {
 }
 
 func watchArgs(m map[string]any) (Args, error) {
-	if err := onlyArgs(IntentGPIOWatch, m, "pin", "edge", "for", "for_ms", "every", "every_ms"); err != nil {
-		return nil, err
-	}
 	var a GPIOWatch
 	var err error
 	if a.Pin, err = pinArg(m); err != nil {
@@ -117,6 +114,16 @@ var (
 	watchSpan = span{"for", "10m", false, "a watch lasts", MinWatch, MaxWatch}
 	everySpan = span{"every", "1s", true, "a watch reports every", MinEvery, MaxEvery}
 )
+
+// isSpan reports whether an argument of this name is a duration.
+func isSpan(name string) bool {
+	for _, s := range []span{pulseSpan, leaseSpan, watchSpan, everySpan} {
+		if s.name == name {
+			return true
+		}
+	}
+	return false
+}
 
 func (s span) hint() string {
 	d, err := time.ParseDuration(s.example)

@@ -73,6 +73,18 @@ func (m *Instruction) Validate() error {
 	if m.Priority > PriorityLow {
 		return fmt.Errorf("instruction %d: unknown priority %d", m.Seq, m.Priority)
 	}
+	return needLines(fmt.Sprintf("instruction %d", m.Seq), m.Lines)
+}
+
+func needLines(what string, lines []LineKey) error {
+	if len(lines) > MaxLines {
+		return fmt.Errorf("%s names %d lines, the limit is %d", what, len(lines), MaxLines)
+	}
+	for _, l := range lines {
+		if l == 0 {
+			return fmt.Errorf("%s names the line 0, which is none", what)
+		}
+	}
 	return nil
 }
 
@@ -82,6 +94,14 @@ func (m *Cancel) Validate() error {
 		return err
 	}
 	return needText("the reason of a cancel", m.Reason)
+}
+
+// Validate implements Message.
+func (m *Release) Validate() error {
+	if m.Seq == 0 {
+		return fmt.Errorf("release: no instruction sequence")
+	}
+	return nil
 }
 
 // Validate implements Message.
@@ -99,6 +119,9 @@ func (m *Welcome) Validate() error {
 	}
 	if m.Now <= 0 {
 		return fmt.Errorf("welcome: no time")
+	}
+	if err := needLines("welcome", m.Holds); err != nil {
+		return err
 	}
 	return needText("the reason of a welcome", m.Refused)
 }
@@ -136,6 +159,19 @@ func (m *Hello) Validate() error {
 	for _, s := range m.Pins {
 		if err := CheckPin(s); err != nil {
 			return fmt.Errorf("hello: %w", err)
+		}
+	}
+	if len(m.Traits) != 0 && len(m.Traits) != len(m.Pins) {
+		return fmt.Errorf("hello: traits of %d pins, and %d pins", len(m.Traits), len(m.Pins))
+	}
+	for i, p := range m.Traits {
+		if p.Line == 0 {
+			return fmt.Errorf("hello: pin %s has the line 0, which is none", m.Pins[i])
+		}
+	}
+	for _, k := range m.Actuating {
+		if int(k) >= len(m.Intents) {
+			return fmt.Errorf("hello: intent %d of %d actuates", k, len(m.Intents))
 		}
 	}
 	return needText("the board in a hello", m.Board)
@@ -216,6 +252,9 @@ func (m *Heartbeat) Validate() error {
 			return fmt.Errorf("heartbeat: progress of %d percent", r.Percent)
 		}
 	}
+	if len(m.Levels) > MaxArrayElements/4 {
+		return fmt.Errorf("heartbeat: levels of %d bytes, the limit is %d", len(m.Levels), MaxArrayElements/4)
+	}
 	if len(m.Foreign) > MaxForeign {
 		return fmt.Errorf("heartbeat names %d foreign outputs, the limit is %d", len(m.Foreign), MaxForeign)
 	}
@@ -239,7 +278,7 @@ func (m *Report) Validate() error {
 		if err := needRef("report", s.Seq, s.Token); err != nil {
 			return err
 		}
-		if s.Status < StatusNever || s.Status > StatusDone {
+		if s.Status < StatusNever || s.Status > StatusDriven {
 			return fmt.Errorf("report of instruction %d: unknown status %d", s.Seq, s.Status)
 		}
 	}

@@ -177,14 +177,22 @@ type Verdict struct {
 	// Code is CodeNone if the instruction can be executed, else the refusal.
 	Code   wire.Code
 	Detail string
-	// Lines are what the execution holds (pins, buses). Instructions that share
-	// one never overlap.
-	Lines []string
-	// Ends is the state that the execution brings about at once, for example "pin
-	// GPIO17 low"; EndedBy is the state that leaves the execution nothing to do,
-	// for a pulse its off level. What makes safe does not wait: work is stopped as
-	// soon as an instruction behind it Ends what it is EndedBy. Empty for none.
-	Ends, EndedBy string
+	// Lines are what the execution holds. Instructions that share one never overlap.
+	Lines []wire.LineKey
+	// Board says that it holds every line of the board instead.
+	Board bool
+	// Towards says that it only brings its lines to their safe levels: it waits for
+	// nothing and ends what runs there (docs/safety.md 5).
+	Towards bool
+	// Hold says that the lines stay at their safe levels until an instruction whose
+	// verdict has Release ends that (docs/safety.md 6).
+	Hold, Release bool
+	// Safe says that all its lines are outputs with a safe level: what an end of the
+	// agent has ended there is not tried again by itself.
+	Safe bool
+	// Map is the reason why its pins are not the lines that the gateway took them
+	// for, empty if they are.
+	Map string
 	// Actuates says that the execution changes something at the board. It is refused
 	// while the LOCAL switch is on.
 	Actuates bool

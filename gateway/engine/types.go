@@ -141,6 +141,11 @@ type Instruction struct {
 	// reports that came when there were maxProgress of them.
 	Progress uint32 `cbor:"33,keyasint,omitempty"`
 	Unlisted uint32 `cbor:"34,keyasint,omitempty"`
+	// Order is its number in the order at its lines; 0 means Seq (docs/safety.md 1).
+	Order uint64 `cbor:"35,keyasint,omitempty"`
+	// By is the Seq of the newer instruction that stands for it: it is withdrawn and
+	// never offered again; 0 for none (docs/safety.md 5).
+	By uint64 `cbor:"36,keyasint,omitempty"`
 }
 
 // Path is the way by which a step became known.
@@ -253,6 +258,9 @@ type Node struct {
 	LastHello   int64             `cbor:"11,keyasint"` // Unix ms
 	// Left says that it has taken leave and not said hello since: nobody expects it.
 	Left bool `cbor:"12,keyasint,omitempty"`
+	// Rules are what the agent follows; Traits are those of Pins, in the same order.
+	Rules  wire.Rules       `cbor:"13,keyasint,omitempty"`
+	Traits []wire.PinTraits `cbor:"14,keyasint,omitempty"`
 }
 
 // Cursor is the last event of a node that is in the log (B7).
