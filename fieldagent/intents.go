@@ -3,6 +3,7 @@ package fieldagent
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,54 +37,53 @@ func (w *works) Check(name string, args wire.RawMap) executor.Verdict {
 	return w.accepted(name, args)
 }
 
-// accepted names the pin that an instruction holds, by its one name, so that
-// instructions that use different names of a pin do not overlap. A read holds its
-// pin too: it must come after the writes that arrived before it. A pulse is ended
-// by a write of the level that it would end with.
+// accepted says what an instruction that the registry takes does with the board: its
+// lines by what they are and not by their names, so that two names of one line do not
+// overlap.
 func (w *works) accepted(name string, args wire.RawMap) executor.Verdict {
-	m, err := wire.DecodeMap(args)
+	act, err := wire.ParseAct(name, args)
 	if err != nil {
-		return executor.Verdict{} // refused already
+		return executor.Verdict{Code: wire.CodeBadArgs, Detail: err.Error()}
 	}
-	parsed, err := wire.ParseArgs(name, m)
-	if err != nil {
-		return executor.Verdict{} // not an intent of the board's pins
+	v := executor.Verdict{Actuates: act.Moves(), Watch: act.Watch, Reboots: act.Reboots, Board: act.Holds == wire.HoldsBoard,
+		Towards: act.Towards(w.safe), Hold: act.Traits.Safe, Release: act.Release}
+	if act.Holds != wire.HoldsPins {
+		return v
 	}
-	switch a := parsed.(type) {
-	case wire.GPIOWrite:
-		line := w.line(a.Pin, gpio.Output)
-		return executor.Verdict{Lines: []string{line}, Ends: at(line, gpio.Level(a.Level)), Actuates: true}
-	case wire.GPIOPulse:
-		line := w.line(a.Pin, gpio.Output)
-		return executor.Verdict{Lines: []string{line}, EndedBy: at(line, !gpio.Level(a.Level)), Actuates: true}
-	case wire.GPIORead:
-		return executor.Verdict{Lines: []string{w.line(a.Pin, gpio.Input)}}
-	case wire.GPIOWatch:
-		return executor.Verdict{Watch: true} // its pin can be read meanwhile
-	case wire.Reboot:
-		return executor.Verdict{Lines: w.allLines(), Reboots: true, Actuates: true}
+	pins := act.Pins
+	if len(pins) == 0 {
+		pins = w.withSafe()
 	}
-	return executor.Verdict{}
+	v.Safe = true
+	for _, p := range pins {
+		_, ok := w.safe(p)
+		v.Safe = v.Safe && ok
+		v.Lines = append(v.Lines, w.line(p))
+	}
+	return v
 }
 
-func (w *works) line(pin string, mode gpio.Mode) string {
-	if one, err := w.pins.Resolve(pin, mode); err == nil {
+// safe returns the safe level of a pin, and false if it has none.
+func (w *works) safe(pin string) (level, ok bool) {
+	c, mapped := w.pins.Config(pin)
+	if !mapped || c.Safe == nil {
+		return false, false
+	}
+	return bool(*c.Safe), true
+}
+
+// withSafe lists the pins that have a safe level.
+func (w *works) withSafe() []string {
+	return slices.DeleteFunc(w.pins.Names(), func(p string) bool { _, ok := w.safe(p); return !ok })
+}
+
+// line is the key of the line that a pin's name means.
+func (w *works) line(pin string) wire.LineKey {
+	if one, err := w.pins.Resolve(pin, gpio.Look); err == nil {
 		pin = one
 	}
-	return "pin " + pin
+	return wire.LineOf(pin)
 }
-
-// allLines is every pin: a boot waits for what moves one, and nothing moves one
-// while the board goes down.
-func (w *works) allLines() []string {
-	var lines []string
-	for _, p := range w.pins.Names() {
-		lines = append(lines, "pin "+p)
-	}
-	return lines
-}
-
-func at(line string, l gpio.Level) string { return line + " " + l.String() }
 
 // Run implements Intents. Only what has been seen is told meanwhile; no intent
 // knows how far it is.

@@ -38,14 +38,13 @@ type attempt struct {
 	intent  string
 	older   *attempt // earlier attempt of the same instruction
 
-	state  state
-	work   *wire.Instruction // while queued
-	lines  []string          // while queued, running, or lingering
-	stored bool              // while queued: it is in the journal
-	unfit  *Result           // while queued: this board can't do it
-	// See Verdict; while queued or running.
-	ends, endedBy string
-	cutBy         uint64 // the instruction that ended it early, 0 for none
+	state   state
+	work    *wire.Instruction // while queued
+	lines   []wire.LineKey    // while queued, running, or lingering
+	stored  bool              // while queued: it is in the journal
+	unfit   *Result           // while queued: this board can't do it
+	towards bool              // see Verdict; while queued or running
+	cutBy   uint64            // the instruction that ended it early, 0 for none
 	// See Verdict; while queued or running.
 	actuates, watch bool
 	early           []earlyEnd // of its lease, while running
@@ -165,7 +164,7 @@ func (t *table) attemptOf(seq uint64, attempt uint8) *attempt {
 
 // take notes what the board says of the attempt.
 func (a *attempt) take(v Verdict) {
-	a.lines, a.ends, a.endedBy = v.Lines, v.Ends, v.EndedBy
+	a.lines, a.towards = v.Lines, v.Towards
 	a.actuates, a.watch, a.reboots = v.Actuates, v.Watch, v.Reboots
 }
 

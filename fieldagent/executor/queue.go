@@ -96,13 +96,13 @@ func (c *Core) pick(worker bool) *attempt {
 	if len(c.queue) == 0 || !worker && !slices.ContainsFunc(c.queue, (*attempt).waits) {
 		return nil
 	}
-	held := map[string]bool{}
+	held := map[wire.LineKey]bool{}
 	for _, list := range [][]*attempt{c.running, c.lingering} {
 		for _, a := range list {
 			a.hold(held)
 		}
 	}
-	urgent := map[string]time.Duration{}
+	urgent := map[wire.LineKey]time.Duration{}
 	for _, a := range c.queue {
 		for _, l := range a.lines {
 			if r, ok := urgent[l]; !ok || c.rank(a) < r {
@@ -154,7 +154,7 @@ func (c *Core) watches() int {
 }
 
 // hold marks the attempt's lines as held and reports whether all were free.
-func (a *attempt) hold(held map[string]bool) (free bool) {
+func (a *attempt) hold(held map[wire.LineKey]bool) (free bool) {
 	free = true
 	for _, l := range a.lines {
 		free = free && (!held[l] || mutant.On(mutant.LinesIgnored))
@@ -166,11 +166,11 @@ func (a *attempt) hold(held map[string]bool) (free bool) {
 // ender returns a waiting attempt that ends this one and could start by itself; nil
 // if there is none. Those behind a on a line came after it.
 func (c *Core) ender(a *attempt) *attempt {
-	if a.endedBy == "" || c.session.refused != "" || c.alone {
+	if len(a.lines) == 0 || c.session.refused != "" || c.alone {
 		return nil
 	}
 	for _, by := range c.queue {
-		if by != a && by.ends == a.endedBy && c.timely(by) && !c.olderRuns(by) && by.succeeded() == nil {
+		if by != a && by.towards && (a.state == running || by.arrivedMono >= a.arrivedMono) && slices.ContainsFunc(a.lines, func(l wire.LineKey) bool { return slices.Contains(by.lines, l) }) && c.timely(by) && !c.olderRuns(by) && by.succeeded() == nil {
 			return by
 		}
 	}

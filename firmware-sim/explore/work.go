@@ -51,7 +51,7 @@ func judge(intent string, args wire.RawMap) executor.Verdict {
 	if q := requested(args); !q.fitsMap() {
 		return executor.Verdict{Code: wire.CodeBadArgs, Detail: "max_on"}
 	}
-	return executor.Verdict{Lines: []string{pin}, Actuates: intent != wire.IntentGPIORead}
+	return executor.Verdict{Lines: []wire.LineKey{wire.LineOf(pin)}, Actuates: intent != wire.IntentGPIORead}
 }
 
 // fate is how a work will end if nobody interferes.
