@@ -71,7 +71,7 @@ func holdsItsPin(_ string, args wire.RawMap) executor.Verdict {
 		return executor.Verdict{Code: wire.CodeBadArgs, Detail: err.Error()}
 	}
 	pin, _ := m["pin"].(string)
-	return executor.Verdict{Lines: []string{pin}, Actuates: true}
+	return executor.Verdict{Lines: []wire.LineKey{wire.LineOf(pin)}, Actuates: true}
 }
 
 func (b *board) step(in executor.Input) executor.Output {
