@@ -165,7 +165,7 @@ func TestDocumentedLimits(t *testing.T) {
 	var want []string
 	for _, n := range []uint64{
 		wire.MaxMessageBytes, wire.MaxArgsBytes, wire.MaxPayloadBytes, wire.MaxDetailBytes, wire.MaxNestedLevels, wire.MaxArrayElements,
-		wire.MaxMapPairs, wire.MaxRefs, wire.MaxForeign, wire.MaxLabels, wire.MaxAttempt, wire.MaxCompactSeq, wire.MaxCompactBytes,
+		wire.MaxMapPairs, wire.MaxRefs, wire.MaxForeign, wire.MaxLabels, wire.MaxLines, wire.MaxAttempt, wire.MaxCompactSeq, wire.MaxCompactBytes,
 	} {
 		want = append(want, fmt.Sprint(n))
 	}

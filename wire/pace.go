@@ -1,6 +1,9 @@
 package wire
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Numbers that both sides rely on. Each stands here once; whoever needs one of them
 // reads it here.
@@ -37,4 +40,18 @@ func TimeoutFor(a Act) time.Duration {
 		return DefaultTimeout
 	}
 	return max(DefaultTimeout, a.Lasts+TimeoutRoom)
+}
+
+// LimitMs is the limit that a gateway sends for what a task says, 0 for nothing. The
+// doors refuse one that is shorter than what the work takes by itself; one that is
+// just as long gets the room that its author has not thought of.
+func LimitMs(a Act, timeoutMs uint32) uint32 {
+	limit := TimeoutFor(a)
+	if timeoutMs != 0 {
+		limit = time.Duration(timeoutMs) * time.Millisecond
+		if a.Lasts != 0 {
+			limit = max(limit, a.Lasts+TimeoutRoom)
+		}
+	}
+	return uint32(min(limit.Milliseconds(), math.MaxUint32))
 }
