@@ -39,9 +39,28 @@ func TestA20_WorkFitsItsTimeLimit(t *testing.T) {
 		"the longest limit that there is":  {wire.Act{}, math.MaxUint32, math.MaxUint32 * time.Millisecond},
 		"gpio.safe, of however many lines": {act(wire.IntentSafe, nil), 0, wire.DefaultTimeout},
 	} {
-		if got := time.Duration(wire.LimitMs(tt.act, tt.timeout)) * time.Millisecond; got != tt.want {
+		if got := time.Duration(wire.LimitMs(tt.act, tt.timeout, wire.DefaultTimeout)) * time.Millisecond; got != tt.want {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}
+	}
+}
+
+// A gateway may have a default of its own, which is no longer than the work by chance.
+func TestA20_AConfiguredDefault(t *testing.T) {
+	pulse := wire.Act{Lasts: 3 * time.Minute}
+	for _, tt := range []struct {
+		act       wire.Act
+		def, want time.Duration
+	}{
+		{wire.Act{}, 5 * time.Second, 5 * time.Second}, {pulse, 5 * time.Second, 3*time.Minute + wire.TimeoutRoom},
+		{pulse, time.Hour, time.Hour}, {wire.Act{}, 0, time.Millisecond}, {wire.Act{}, 1000 * time.Hour, 1000 * time.Hour},
+	} {
+		if got := time.Duration(wire.LimitMs(tt.act, 0, tt.def)) * time.Millisecond; got != tt.want {
+			t.Errorf("%v with the default %v: %v, want %v", tt.act.Lasts, tt.def, got, tt.want)
+		}
+	}
+	if wire.TimeoutFor(pulse) != 3*time.Minute+wire.TimeoutRoom || wire.TimeoutFor(wire.Act{}) != wire.DefaultTimeout {
+		t.Error("without a configured default another one holds")
 	}
 }
 
