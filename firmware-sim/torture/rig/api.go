@@ -25,9 +25,18 @@ type Task struct {
 }
 
 func (s *Site) get(ctx context.Context, path string) (body []byte, status int, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.http+path, nil)
+	return s.Ask(ctx, http.MethodGet, path, "")
+}
+
+// Ask makes a request of the HTTP API; an empty document is none. That the
+// gateway refuses is no error: the status says it.
+func (s *Site) Ask(ctx context.Context, method, path, document string) (body []byte, status int, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.http+path, strings.NewReader(document))
 	if err != nil {
 		return nil, 0, err
+	}
+	if document != "" {
+		req.Header.Set("Content-Type", "application/json")
 	}
 	r, err := s.web.Do(req)
 	if err != nil {
