@@ -99,9 +99,7 @@ func TestDocumentedIntents(t *testing.T) {
 	for _, d := range wire.Declarations() {
 		want = append(want, []string{"`" + d.Name + "`", d.Text, word[!d.Still], holds[d.Holds], word[d.Repeatable]})
 	}
-	for _, r := range rows(section(t, wireDocument(t), "### What an intent does")) {
-		got = append(got, r)
-	}
+	got = append(got, rows(section(t, wireDocument(t), "### What an intent does"))...)
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("the document says\n%v\nthe code says\n%v", got, want)
 	}
