@@ -29,7 +29,7 @@ func torture(ctx context.Context, o options, dir string) *report {
 		w.failed("build", err)
 		return &w.r
 	}
-	for k, part := range []func(context.Context, trial.Setup) error{w.gateway, w.agents, w.link, w.window, w.leave, w.restart, w.outage, w.order} {
+	for k, part := range []func(context.Context, trial.Setup) error{w.gateway, w.agents, w.link, w.window, w.leave, w.restart, w.outage, w.order, w.offs} {
 		name := partNames[k]
 		if !o.only[name] {
 			continue
@@ -190,6 +190,18 @@ func (w *work) order(ctx context.Context, u trial.Setup) error {
 		}
 	}
 	return nil
+}
+
+// backlog is what waits for a node that comes back under one off a second.
+const backlog = 10_000
+
+func (w *work) offs(ctx context.Context, u trial.Setup) error {
+	list, err := trial.Offs(ctx, u, w.o.offs, w.less(backlog))
+	w.r.Offs = list
+	for _, r := range list {
+		w.ok(r.OK())
+	}
+	return err
 }
 
 // plot draws the drain, always the same.

@@ -60,7 +60,16 @@ func (s *Site) Retry(ctx context.Context, instruction string) error {
 
 // Post sends a document and wants it to be taken.
 func (s *Site) Post(ctx context.Context, path, doc string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.http+path, strings.NewReader(doc))
+	return s.change(ctx, http.MethodPost, path, doc)
+}
+
+// Put does it the other way.
+func (s *Site) Put(ctx context.Context, path, doc string) error {
+	return s.change(ctx, http.MethodPut, path, doc)
+}
+
+func (s *Site) change(ctx context.Context, method, path, doc string) error {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.http+path, strings.NewReader(doc))
 	if err != nil {
 		return err
 	}
@@ -72,7 +81,7 @@ func (s *Site) Post(ctx context.Context, path, doc string) error {
 	defer func() { _ = r.Body.Close() }() // only read from
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxDocument))
 	if err == nil && r.StatusCode/100 != 2 {
-		err = fmt.Errorf("POST %s: status %d: %s", path, r.StatusCode, body)
+		err = fmt.Errorf("%s %s: status %d: %s", method, path, r.StatusCode, body)
 	}
 	return err
 }
