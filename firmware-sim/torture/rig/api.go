@@ -61,6 +61,40 @@ func (s *Site) document(ctx context.Context, path string, into any) (bool, error
 	return true, json.Unmarshal(body, into)
 }
 
+// Retry has an operator try an instruction again, also when nobody knows whether it
+// was done.
+func (s *Site) Retry(ctx context.Context, instruction string) error {
+	return s.Post(ctx, "/v1/instructions/"+instruction+"/retry", `{"accept_unknown":true}`)
+}
+
+// Post sends a document and wants it to be taken.
+func (s *Site) Post(ctx context.Context, path, doc string) error {
+	return s.change(ctx, http.MethodPost, path, doc)
+}
+
+// Put does it the other way.
+func (s *Site) Put(ctx context.Context, path, doc string) error {
+	return s.change(ctx, http.MethodPut, path, doc)
+}
+
+func (s *Site) change(ctx context.Context, method, path, doc string) error {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.http+path, strings.NewReader(doc))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	r, err := s.web.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Body.Close() }() // only read from
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxDocument))
+	if err == nil && r.StatusCode/100 != 2 {
+		err = fmt.Errorf("%s %s: status %d: %s", method, path, r.StatusCode, body)
+	}
+	return err
+}
+
 // Task reads a task; false means that the log does not have it.
 func (s *Site) Task(ctx context.Context, id string) (t Task, found bool, err error) {
 	found, err = s.document(ctx, "/v1/tasks/"+id, &t)
