@@ -211,6 +211,7 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	n.known = true
 	n.Short, n.Labels, n.Incarnation, n.Version = m.Short, m.Labels, m.Incarnation, m.Version
 	n.Intents, n.Pins, n.Board, n.Workers, n.LastHello = m.Intents, m.Pins, m.Board, m.Workers, now.Wall
+	n.Rules, n.Traits = m.Rules, m.Traits
 	e.renew(n)
 	first := !n.met
 	n.session, n.heard, n.met, n.Left, n.missed = m.Session, now.Mono, true, false, false
@@ -219,7 +220,8 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	e.newer(now, n, m, first)
 	e.skew(now, n, m.Clock, m.ClockSet)
 	w := &wire.Welcome{Session: m.Session, Epoch: e.counters.Epoch, Now: now.Wall,
-		HeartbeatMs: uint32(e.cfg.Heartbeat.Milliseconds()), Phases: wire.MaxPhase, Through: n.cursor.Last}
+		HeartbeatMs: uint32(e.cfg.Heartbeat.Milliseconds()), Phases: wire.MaxPhase,
+		Rules: wire.NewestRules, Through: n.cursor.Last}
 	e.send(n, w, &w.Through)
 	if !repeated && !old {
 		e.comeback(now, n)
