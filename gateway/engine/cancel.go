@@ -44,7 +44,7 @@ func (e *Engine) cancel(now Now, in *Cancel) {
 	e.audit(now, Audit{Actor: in.Actor, Path: in.Path, Action: ActionCancel, Subject: subject, Note: in.Reason})
 	for _, i := range list {
 		switch {
-		case in.Seq != 0 && i.Operator && !i.undone():
+		case in.Seq != 0 && i.Operator && i.MayHaveRun():
 			e.abandon(now, i, in)
 			out.Asked++
 		case in.Seq != 0 && i.Operator && Allowed(i.State, StateRetrying):
@@ -55,7 +55,7 @@ func (e *Engine) cancel(now Now, in *Cancel) {
 			out.Done++
 		case i.State.Settled():
 			out.Final++
-		case i.waiting() && !i.undone() && !mutant.On(mutant.CancelHides):
+		case i.waiting() && i.MayHaveRun() && !mutant.On(mutant.CancelHides):
 			e.withdraw(now, i, in)
 			out.Asked++
 		case e.unsent(i):
@@ -83,18 +83,6 @@ func (e *Engine) unsent(i *inst) bool {
 // waiting reports whether the last attempt is over and the next one is still to
 // be made.
 func (i *inst) waiting() bool { return i.State == StateRetrying && i.RetryAt != 0 }
-
-// knownUndone reports whether the last attempt is known not to have done what it
-// should: it ended, with a failure.
-func (i *inst) knownUndone() bool {
-	k := i.Code.Class()
-	return k == wire.ClassRetryable || k == wire.ClassPermanent || k == wire.ClassRefused
-}
-
-// undone reports whether the instruction is known not to have been carried out.
-func (i *inst) undone() bool {
-	return i.knownUndone() || i.Attempt == 0 && i.Reason != ReasonRestored
-}
 
 // abandon takes an attempt with an unknown outcome out of the operator queue. It
 // would be false to call that CANCELLED; the agent is told to stop it, unless it has

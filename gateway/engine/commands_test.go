@@ -27,7 +27,7 @@ import (
 //	goodbye NODE [session=N] [lost] [unstarted=N,N]
 //	gone NODE [session=N]
 //	cancel T | seq=N [by=U]
-//	operate ACTION [seq=N] [dead=N] [for=D] [note=WORD] [by=U]
+//	operate ACTION [seq=N] [dead=N] [for=D] [note=WORD] [by=U] [yes]
 //	garbage KIND FROM REASON BYTES
 //	crash before|after               power cut at the end of this round: before or after its commit
 //	config K=V                       and a new, empty gateway
@@ -154,7 +154,7 @@ func (h *harness) input(c *command) engine.Input {
 		return &engine.NarrowbandUp{Short: wire.Short(c.word(0)), Up: c.word(1) == "up"}
 	case "operate":
 		in := &engine.Operate{Action: engine.Action(c.word(0)), Seq: c.number("seq", 0), Dead: c.number("dead", 0),
-			Actor: c.text("by", "ops"), Note: c.text("note", ""), Path: engine.PathHTTP, Reply: "caller"}
+			Actor: c.text("by", "ops"), Note: c.text("note", ""), Path: engine.PathHTTP, AcceptUnknown: c.has("yes"), Reply: "caller"}
 		if v := c.text("for", ""); v != "" {
 			in.Until = h.now.Wall + c.span(v).Milliseconds()
 		}

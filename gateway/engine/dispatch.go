@@ -168,11 +168,12 @@ func (e *Engine) newAttempt(i *inst) {
 		i.Token = wire.Token{Shard: e.counters.Shard, Seq: e.counters.NextToken, Rand: e.rnd.Uint32()}
 	}
 	e.counters.NextToken++
+	i.node.give(i.given())
 	e.topUsed = true
 	i.Sends, i.RetryAt, i.Percent = 0, 0, 0
 	i.ReceivedAt, i.StartedAt, i.FinishedAt, i.SettledAt = 0, 0, 0, 0
 	i.Code, i.Detail, i.Payload, i.Path, i.Reason, i.Lease = wire.CodeNone, "", nil, PathNone, "", nil
-	i.resends, i.queries, i.firstAt, i.byHand, i.disowned = 0, 0, 0, false, false
+	i.resends, i.queries, i.firstAt, i.byHand, i.disowned, i.Doubted = 0, 0, 0, false, false, false
 }
 
 // send queues a message for a node. through is its field for a piggybacked

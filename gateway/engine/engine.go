@@ -31,6 +31,7 @@ type Engine struct {
 	alarms alarms
 	quiet  Quiet
 	lost   Lost
+	moving Moved
 
 	acks     acks
 	quietEnd time.Duration // when the quiet period ends: a clock that is set does not move it
@@ -61,7 +62,7 @@ type Engine struct {
 	newAudit  []Audit
 	dropped   []uint64 // dead letters
 	quietNew  bool
-	lostNew   bool
+	movedNew  bool
 	effects   Effects
 	lastReady time.Duration
 }
@@ -127,7 +128,7 @@ func New(cfg Config, counters Counters, rnd *rand.Rand) *Engine {
 // Restore takes in a node from the log, offline until it says hello.
 func (e *Engine) Restore(n Node, c Cursor) {
 	m := e.node(n.ID)
-	m.Node, m.cursor, m.known = n, c, true
+	m.Node, m.cursor, m.known, m.counted = n, c, true, false
 	e.shorts[n.Short] = n.ID
 	e.expect(m)
 }
@@ -154,6 +155,7 @@ func (e *Engine) inst(t *task, rec Instruction) *inst {
 	i := &inst{Instruction: rec, task: t, node: e.node(rec.Node), settled: true, waits: rec.Operator}
 	i.timer.i = i
 	i.node.held++
+	i.node.give(i.given())
 	t.insts = append(t.insts, i)
 	e.insts[i.Seq] = i
 	return i
@@ -301,9 +303,9 @@ func (e *Engine) Ready(now Now) Ready {
 		q := e.quiet
 		r.Records.Quiet, e.quietNew = &q, false
 	}
-	if e.lostNew {
-		l := e.lost
-		r.Records.Lost, e.lostNew = &l, false
+	if e.movedNew {
+		m := e.moving
+		r.Records.Moved, e.movedNew = &m, false
 	}
 	if e.topUsed {
 		c := e.counters
@@ -446,6 +448,7 @@ func (e *Engine) track(i *inst) {
 	}
 	i.settled = settled
 	if settled {
+		e.lastWord(i)
 		e.open--
 		delete(i.node.open, i.Seq)
 		e.ground(i)

@@ -109,7 +109,7 @@ type Records struct {
 	Dropped      []uint64 // numbers of dead letters to forget
 	Audits       []Audit
 	Quiet        *Quiet
-	Lost         *Lost
+	Moved        *Moved
 }
 
 // Write is an instruction's new content with the timeline entries that explain
@@ -129,17 +129,19 @@ const (
 	QueueLeave QueueChange = 2
 )
 
-// NodeCursor is the cursor of one node.
+// NodeCursor is the cursor of one node, with what the log has given to it: nil while
+// that is not known.
 type NodeCursor struct {
 	Node string
 	Cursor
+	Given *Given
 }
 
 // Empty reports whether nothing has to be written.
 func (r *Records) Empty() bool {
 	return r.Counters == nil && len(r.Tasks) == 0 && len(r.Opened) == 0 && len(r.Closed) == 0 &&
 		len(r.Instructions) == 0 && len(r.Nodes) == 0 && len(r.Cursors) == 0 && len(r.Marks) == 0 &&
-		len(r.DeadLetters) == 0 && len(r.Dropped) == 0 && len(r.Audits) == 0 && r.Quiet == nil && r.Lost == nil
+		len(r.DeadLetters) == 0 && len(r.Dropped) == 0 && len(r.Audits) == 0 && r.Quiet == nil && r.Moved == nil
 }
 
 // Effects may leave the gateway once the records are durable.
@@ -208,6 +210,8 @@ const (
 	RefusedCapacity RefusalKind = 3 // 503, 0x97: try again later
 	RefusedNotFound RefusalKind = 4 // 404
 	RefusedNoNode   RefusalKind = 5 // 422, 0x99: the selector matches nothing
+	// RefusedUnknown: 409: it may happen a second time, and nobody has said yes to that.
+	RefusedUnknown RefusalKind = 6
 )
 
 // Refusal says why something was not taken, and what to do.

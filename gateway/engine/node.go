@@ -62,12 +62,18 @@ type node struct {
 	changed bool
 	renewed bool // Node and cursor have to be written
 	moved   bool // cursor has to be written
+
+	given   Given
+	counted bool          // given is what the log has given to it, and no version before has
+	kept    Top           // of given, as it was written last
+	word    Top           // of its latest hello
+	oddAt   time.Duration // when its numbers were last alarmed as implausible; 0 for never
 }
 
 func (e *Engine) node(id string) *node {
 	n := e.nodes[id]
 	if n == nil {
-		n = &node{Node: Node{ID: id}, open: map[uint64]*inst{}}
+		n = &node{Node: Node{ID: id}, open: map[uint64]*inst{}, counted: true}
 		n.timer.n = n
 		e.nodes[id] = n
 	}
@@ -213,11 +219,10 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	n.Intents, n.Pins, n.Board, n.Workers, n.LastHello = m.Intents, m.Pins, m.Board, m.Workers, now.Wall
 	n.Rules, n.Traits = m.Rules, m.Traits
 	e.renew(n)
-	first := !n.met
 	n.session, n.heard, n.met, n.Left, n.missed = m.Session, now.Mono, true, false, false
 	n.told = 0
 	n.tells(now, m.Next)
-	e.newer(now, n, m, first)
+	e.claim(now, n, m)
 	e.skew(now, n, m.Clock, m.ClockSet)
 	w := &wire.Welcome{Session: m.Session, Epoch: e.counters.Epoch, Now: now.Wall,
 		HeartbeatMs: uint32(e.cfg.Heartbeat.Milliseconds()), Phases: wire.MaxPhase,
@@ -468,7 +473,7 @@ func (e *Engine) collectNodes(r *Ready) {
 		n.renewed = false
 		if n.known {
 			r.Records.Nodes = append(r.Records.Nodes, n.Node)
-			r.Records.Cursors = append(r.Records.Cursors, NodeCursor{n.ID, n.cursor})
+			r.Records.Cursors = append(r.Records.Cursors, n.cursorOf())
 			n.moved = false
 		}
 	}
@@ -476,7 +481,7 @@ func (e *Engine) collectNodes(r *Ready) {
 	for _, n := range e.moved {
 		if n.moved {
 			n.moved = false
-			r.Records.Cursors = append(r.Records.Cursors, NodeCursor{n.ID, n.cursor})
+			r.Records.Cursors = append(r.Records.Cursors, n.cursorOf())
 		}
 	}
 	e.moved = e.moved[:0]

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // Action is something that an operator does by hand. Every one that has an
@@ -32,6 +33,9 @@ type Operate struct {
 	Actor  string
 	Note   string // why; required for resolve and quiet_on
 	Path   Path
+	// AcceptUnknown is the yes to a retry after which the same may have happened twice
+	// (Instruction.OutcomeUnknown). Without it that is refused.
+	AcceptUnknown bool
 	// Found is the dead letter, which the caller looks up when Wants asks for it.
 	Found *DeadLetter
 	Reply any
@@ -128,6 +132,11 @@ func (e *Engine) operateQueue(now Now, in *Operate) {
 		return
 	case i.Attempt == wire.MaxAttempt:
 		e.refuse(in.Reply, RefusedConflict, fmt.Sprintf("%s has had %d attempts, more cannot be numbered", id, i.Attempt), "submit a new task")
+		return
+	}
+	if i.OutcomeUnknown() && !in.AcceptUnknown && !mutant.On(mutant.UnknownUnasked) {
+		e.refuse(in.Reply, RefusedUnknown, fmt.Sprintf("nobody knows whether %s has already happened on %s: another attempt may do it a second time", i.Intent, i.Node),
+			"look at the machine first; then resolve the instruction if it was done, or accept that it may happen twice")
 		return
 	}
 	if !e.move(now, i, StateRetrying, Entry{What: WhatRetrying, Actor: in.Actor, Path: in.Path, Detail: in.Note}) {

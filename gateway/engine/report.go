@@ -41,10 +41,7 @@ func (e *Engine) inOrder(n *node, number uint64) bool {
 		return false
 	}
 	n.cursor.Last = number
-	if !n.moved && !mutant.On(mutant.CursorLost) {
-		n.moved = true
-		e.moved = append(e.moved, n)
-	}
+	e.moveCursor(n)
 	return true
 }
 

@@ -98,8 +98,8 @@ func (w *writer) records(r *engine.Records) {
 	} else if q != nil {
 		w.line("quiet off")
 	}
-	if l := r.Lost; l != nil {
-		w.line("lost: instructions from %d, tokens #%d to #%d", l.Seq, l.From, l.To-1)
+	if m := r.Moved; m != nil {
+		w.line("the counters were moved by %d in all", m.Sum)
 	}
 }
 

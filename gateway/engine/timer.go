@@ -180,9 +180,9 @@ func (e *Engine) expire(now Now, i *inst) bool {
 		return false
 	}
 	switch {
-	case i.Attempt == 0:
+	case i.Attempt == 0 && !i.Doubted:
 		e.giveUp(now, i, ReasonExpired, "its time limit passed before it could be sent; it was not executed")
-	case i.waiting() && i.knownUndone():
+	case i.waiting() && !i.MayHaveRun():
 		e.giveUp(now, i, ReasonExpired, fmt.Sprintf("its time limit passed before another attempt could be sent; the last one ended with %s", i.Code))
 	case i.waiting():
 		e.giveUp(now, i, ReasonUnconfirmed, "its time limit passed before another attempt could be sent; what the last one did is not known")

@@ -146,6 +146,9 @@ type Instruction struct {
 	// By is the Seq of the newer instruction that stands for it: it is withdrawn and
 	// never offered again; 0 for none (docs/safety.md 5).
 	By uint64 `cbor:"36,keyasint,omitempty"`
+	// Doubted says that the log is an older copy and its node has seen more than the
+	// copy knows: there may have been another attempt. The next attempt ends it.
+	Doubted bool `cbor:"40,keyasint,omitempty"`
 }
 
 // Path is the way by which a step became known.

@@ -56,6 +56,12 @@ func (l *Ledger) byOperators(now engine.Now, e *engine.Engine) error {
 	} else if ok {
 		e.RestoreLost(lost)
 	}
+	var moved engine.Moved
+	if ok, err := l.get([]byte{tabMoved}, &moved); err != nil {
+		return err
+	} else if ok {
+		e.RestoreMoved(moved)
+	}
 	lo := []byte{tabAudit}
 	return l.store.Scan(lo, storage.PrefixEnd(lo), true, func(k, v []byte) (bool, error) {
 		a, err := auditEntry(k, v)
@@ -79,6 +85,12 @@ func (l *Ledger) nodes(e *engine.Engine) error {
 			return false, err
 		}
 		e.Restore(n, c)
+		var g engine.Given
+		if ok, err := l.get(textKey(nil, tabGiven, n.ID), &g); err != nil {
+			return false, err
+		} else if ok {
+			e.RestoreGiven(n.ID, g)
+		}
 		return true, nil
 	})
 }

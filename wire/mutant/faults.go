@@ -48,6 +48,10 @@ const (
 	LeaseRepeated          // the gateway: "on for ten minutes" begins anew when its outcome is unknown
 	LocalOnArrival         // the agent: the LOCAL switch is looked at when something arrives, not when it starts
 	WatchTakesWorker       // the agent: a watch takes a worker from what actuates
+	HelloForAll            // the gateway: what one node's hello says counts for all
+	TwinUnseen             // the gateway: two boards of one name and one journal are not noticed
+	CompactCancelUnsent    // the gateway: a cancel is not sent over narrowband
+	UnknownUnasked         // the gateway: an unknown outcome is tried again without a yes
 	faults
 )
 
@@ -55,7 +59,8 @@ var names = [faults]string{"none", "effects_first", "token_reused", "stale_accep
 	"version_stuck", "retry_timer_lost", "table_ignored", "unknown_is_success", "gap_accepted", "task_index_lost",
 	"publish_repeated", "unknown_repeated", "cancel_hides", "acts_first", "lines_ignored", "dedupe_after_run", "late_starts",
 	"forgets_on_send", "interrupted_is_ok", "result_unwritten", "restore_unseen", "board_believed", "copy_believed", "queue_unmet",
-	"stranger_cancels", "lease_forgotten", "lease_unreplaced", "early_end_lost", "lease_repeated", "local_on_arrival", "watch_takes_worker"}
+	"stranger_cancels", "lease_forgotten", "lease_unreplaced", "early_end_lost", "lease_repeated", "local_on_arrival", "watch_takes_worker",
+	"hello_for_all", "twin_unseen", "compact_cancel_unsent", "unknown_unasked"}
 
 // String is the fault's name.
 func (f Fault) String() string {
