@@ -90,8 +90,8 @@ func (i *inst) waiting() bool { return i.State == StateRetrying && i.RetryAt != 
 func (e *Engine) abandon(now Now, i *inst, in *Cancel) {
 	i.Operator = false
 	e.wish(now, i, in)
-	if i.node.online && i.Attempt != 0 && i.Code == wire.CodeNone && i.Reason != ReasonForgotten {
-		e.sendCancel(now, i, "cancelled by "+i.CancelBy)
+	if i.Attempt != 0 && i.Code == wire.CodeNone && i.Reason != ReasonForgotten {
+		e.stopOnce(now, i, "cancelled by "+i.CancelBy)
 	}
 }
 
@@ -109,8 +109,8 @@ func (e *Engine) wish(now Now, i *inst, in *Cancel) {
 // be running. It is TIMEOUT, and a report of that attempt settles it.
 func (e *Engine) withdraw(now Now, i *inst, in *Cancel) {
 	e.wish(now, i, in)
-	if i.node.online && i.Attempt != 0 && i.Code == wire.CodeNone && i.Reason != ReasonForgotten {
-		e.sendCancel(now, i, "cancelled by "+i.CancelBy)
+	if i.Attempt != 0 && i.Code == wire.CodeNone && i.Reason != ReasonForgotten {
+		e.stopOnce(now, i, "cancelled by "+i.CancelBy)
 	}
 	e.giveUp(now, i, i.Reason, "its retry was cancelled; what the last attempt did is not known")
 }
@@ -128,6 +128,7 @@ func (e *Engine) askCancel(now Now, i *inst) {
 	if i.CancelBy == "" || i.State.Settled() {
 		return
 	}
+	e.wantStop(now, i)
 	if !i.node.online {
 		return // the hello brings it back
 	}

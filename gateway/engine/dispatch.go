@@ -174,6 +174,7 @@ func (e *Engine) newAttempt(i *inst) {
 	i.ReceivedAt, i.StartedAt, i.FinishedAt, i.SettledAt = 0, 0, 0, 0
 	i.Code, i.Detail, i.Payload, i.Path, i.Reason, i.Lease = wire.CodeNone, "", nil, PathNone, "", nil
 	i.resends, i.queries, i.firstAt, i.byHand, i.disowned, i.Doubted = 0, 0, 0, false, false, false
+	i.stopAt, i.stops = 0, 0
 }
 
 // send queues a message for a node. through is its field for a piggybacked
@@ -246,12 +247,13 @@ func (e *Engine) ground(i *inst) {
 func (e *Engine) overdue(now Now, i *inst) {
 	if !i.node.online {
 		if i.State == StateRunning {
+			e.stopOnce(now, i, "execution timeout")
 			e.giveUp(now, i, ReasonExecution, "it did not report its end in time and its node is offline")
 		}
 		return
 	}
 	if i.queries >= e.cfg.MaxQueries {
-		e.sendCancel(now, i, "execution timeout")
+		e.stopOnce(now, i, "execution timeout")
 		e.giveUp(now, i, ReasonExecution, "it did not report its end in time; its node has been told to stop it")
 		return
 	}

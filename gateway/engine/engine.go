@@ -99,6 +99,8 @@ type inst struct {
 	disowned bool          // the node said of this attempt that it has not got it
 	queries  int
 	cancelAt time.Duration // when the cancel is sent again; 0 for not
+	stopAt   time.Duration // when it is sent over narrowband; 0 for not
+	stops    int           // how often it was
 	unlisted uint32        // reports of progress that no entry counts yet
 	byHand   bool          // its next attempt was asked for by an operator: nothing holds it back. A restart forgets that
 	waits    bool          // stands in the operator queue, as the log has it
@@ -453,7 +455,7 @@ func (e *Engine) track(i *inst) {
 		delete(i.node.open, i.Seq)
 		e.ground(i)
 		e.dequeue(i)
-		i.sendAt, i.waitAt, i.execAt, i.cancelAt, i.askAt = 0, 0, 0, 0, 0
+		i.sendAt, i.waitAt, i.execAt, i.cancelAt, i.askAt, i.stopAt = 0, 0, 0, 0, 0, 0
 		return
 	}
 	e.open++

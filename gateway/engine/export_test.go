@@ -82,12 +82,12 @@ func (e *Engine) checkInst(i *inst) error {
 		return fmt.Errorf("dirty %v, %d entries, counted as settled %v", i.dirty, len(i.entries), i.settled)
 	}
 	if i.State.Settled() {
-		if i.queued() || i.flying || i.timer.set() || i.sendAt|i.waitAt|i.execAt|i.cancelAt|i.askAt != 0 {
+		if i.queued() || i.flying || i.timer.set() || i.sendAt|i.waitAt|i.execAt|i.cancelAt|i.askAt|i.stopAt != 0 {
 			return fmt.Errorf("it is settled and still waits")
 		}
 		return nil
 	}
-	for _, at := range []time.Duration{i.sendAt, i.waitAt, i.execAt, i.cancelAt, i.askAt} {
+	for _, at := range []time.Duration{i.sendAt, i.waitAt, i.execAt, i.cancelAt, i.askAt, i.stopAt} {
 		if at != 0 && (!i.timer.set() || i.timer.at > at) {
 			return fmt.Errorf("it waits for %v, its timer is set to %v (%v)", at, i.timer.at, i.timer.set())
 		}

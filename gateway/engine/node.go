@@ -33,6 +33,7 @@ type node struct {
 	met     bool          // heard has a meaning
 	missed  bool          // the gateway has started and waits for its first hello
 	askedAt time.Duration // when what it was asked over narrowband is over, one each narrowbandPause
+	frames  frames        // that were sent to it over narrowband
 	timer   timer         // when its silence is looked at
 
 	queue  queue
@@ -369,6 +370,7 @@ func (e *Engine) offline(now Now, n *node, reason string) {
 	e.show(n)
 	for _, i := range n.opened() {
 		i.cancelAt = 0
+		e.wantStop(now, i) // the path that is left
 		if i.flying {
 			e.ground(i)
 			e.requeue(now, i, reason)

@@ -97,6 +97,7 @@ func (e *Engine) arm(now Now, i *inst) {
 		first(i.execAt)
 		first(i.cancelAt)
 		first(i.askAt)
+		first(i.stopAt)
 		if i.mayExpire() {
 			first(now.in(until(now, i.NotAfter+e.expiryGrace(i).Milliseconds()) + 1))
 		}
@@ -170,6 +171,10 @@ func (e *Engine) instDue(now Now, i *inst) {
 	if past(i.askAt) {
 		i.askAt = 0
 		e.ask(now, i)
+	}
+	if past(i.stopAt) {
+		i.stopAt = 0
+		e.stopCompact(now, i)
 	}
 }
 
