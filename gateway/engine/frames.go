@@ -41,11 +41,17 @@ func (e *Engine) reachable(i *inst) bool {
 	return e.narrow[i.node.Short] > 0 && i.Attempt != 0 && i.Seq <= wire.MaxCompactSeq && !mutant.On(mutant.CompactCancelUnsent)
 }
 
+// unwanted reports whether an attempt that the agent may have is to be stopped: somebody
+// wants that, or something newer stands for it.
+func (e *Engine) unwanted(i *inst) bool {
+	return (i.CancelBy != "" || i.By != 0) && !i.State.Settled() && !i.waiting()
+}
+
 // wantStop sets when the wish to cancel an instruction goes over narrowband too: at
 // once when the primary path is gone or carries nothing, else when it has brought no
 // answer for as long as it takes until a question would be asked (A21).
 func (e *Engine) wantStop(now Now, i *inst) {
-	if i.CancelBy == "" || i.State.Settled() || i.waiting() || !e.reachable(i) {
+	if !e.unwanted(i) || !e.reachable(i) {
 		return
 	}
 	at := now.in(askNarrowband)
@@ -60,7 +66,7 @@ func (e *Engine) wantStop(now Now, i *inst) {
 // stopCompact sends the cancel over narrowband, and again until it is answered: less
 // and less often, for the frames are few.
 func (e *Engine) stopCompact(now Now, i *inst) {
-	if i.CancelBy == "" || i.State.Settled() || i.waiting() || !e.reachable(i) {
+	if !e.unwanted(i) || !e.reachable(i) {
 		return
 	}
 	if free := i.node.frames.take(now, frameCancel); free != 0 {

@@ -29,6 +29,8 @@ type modelLog struct {
 	quiet    engine.Quiet
 	given    map[string]engine.Given
 	moved    engine.Moved
+	reserved engine.Reserved
+	holds    map[string]engine.Hold
 }
 
 func newModelLog() *modelLog {
@@ -38,7 +40,7 @@ func newModelLog() *modelLog {
 		insts: map[uint64]engine.Instruction{}, lines: map[uint64][]engine.Entry{},
 		nodes: map[string]engine.Node{}, cursors: map[string]engine.Cursor{},
 		marks: map[string]engine.Mark{}, dead: map[uint64]engine.DeadLetter{}, tokens: map[wire.Token]uint64{},
-		queue: map[uint64]bool{}, given: map[string]engine.Given{},
+		queue: map[uint64]bool{}, given: map[string]engine.Given{}, holds: map[string]engine.Hold{},
 	}
 }
 
@@ -47,7 +49,7 @@ func (l *modelLog) clone() *modelLog {
 	return &modelLog{counters: l.counters, tasks: maps.Clone(l.tasks), ids: maps.Clone(l.ids), open: maps.Clone(l.open),
 		insts: maps.Clone(l.insts), lines: maps.Clone(l.lines), nodes: maps.Clone(l.nodes), cursors: maps.Clone(l.cursors),
 		marks: maps.Clone(l.marks), dead: maps.Clone(l.dead), tokens: maps.Clone(l.tokens),
-		queue: maps.Clone(l.queue), audits: slices.Clip(l.audits), trail: l.trail, quiet: l.quiet, given: maps.Clone(l.given), moved: l.moved}
+		queue: maps.Clone(l.queue), audits: slices.Clip(l.audits), trail: l.trail, quiet: l.quiet, given: maps.Clone(l.given), moved: l.moved, reserved: l.reserved, holds: maps.Clone(l.holds)}
 }
 
 // stored is what comes back from a disk: nothing is shared with the engine, and
@@ -150,6 +152,17 @@ func (l *modelLog) byHand(r *engine.Records) error {
 			return fmt.Errorf("the counters were moved by %d, and now by %d", l.moved.Sum, r.Moved.Sum)
 		}
 		l.moved = stored(*r.Moved)
+	}
+	if v := r.Reserved; v != nil {
+		if v.Seq < l.counters.NextSeq || v.Token < l.counters.NextToken || v.Seq < l.reserved.Seq || v.Token < l.reserved.Token {
+			return fmt.Errorf("reserved %+v after %+v, the counters are %+v", *v, l.reserved, l.counters)
+		}
+		l.reserved = stored(*v)
+	}
+	for _, h := range r.Holds {
+		if delete(l.holds, h.Node); !h.Ended() {
+			l.holds[h.Node] = stored(h)
+		}
 	}
 	return nil
 }
@@ -269,6 +282,7 @@ func (l *modelLog) load(first uint64) engine.TaskState {
 func (l *modelLog) recover(e *engine.Engine, now engine.Now) {
 	e.RestoreQuiet(now, l.quiet)
 	e.RestoreMoved(l.moved)
+	e.RestoreReserved(l.reserved)
 	if n := len(l.audits); n > 0 {
 		e.RestoreAudit(l.audits[n-1])
 	}
@@ -277,6 +291,9 @@ func (l *modelLog) recover(e *engine.Engine, now engine.Now) {
 		if g, ok := l.given[id]; ok {
 			e.RestoreGiven(id, g)
 		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(l.holds)) {
+		e.RestoreHold(now, l.holds[id])
 	}
 	for _, first := range slices.Sorted(maps.Keys(l.open)) {
 		s := l.load(first)

@@ -11,7 +11,7 @@ func (i *Instruction) MayHaveRun() bool {
 	switch {
 	case i.State == StateSucceeded:
 		return false // it has
-	case i.Doubted:
+	case i.Doubted || i.Begun:
 		return true // whatever the last known attempt did, there may have been another
 	case i.Attempt == 0:
 		return false
@@ -27,8 +27,12 @@ func (i *Instruction) OutcomeUnknown() bool {
 }
 
 // knownUndone reports whether the last attempt is known not to have done what it
-// should: it ended, with a failure or a refusal.
+// should: it ended with a failure or a refusal, or was not begun because of something
+// newer.
 func (i *Instruction) knownUndone() bool {
+	if i.Code == wire.CodeSuperseded {
+		return true
+	}
 	switch i.Code.Class() {
 	case wire.ClassRetryable, wire.ClassPermanent, wire.ClassRefused:
 		return true

@@ -98,6 +98,12 @@ func (e *Engine) arm(now Now, i *inst) {
 		first(i.cancelAt)
 		first(i.askAt)
 		first(i.stopAt)
+		first(i.blockAt)
+		first(i.lateAt)
+		first(i.whisperAt)
+		if at := i.forgetAt(); at != 0 {
+			first(now.in(until(now, at)))
+		}
 		if i.mayExpire() {
 			first(now.in(until(now, i.NotAfter+e.expiryGrace(i).Milliseconds()) + 1))
 		}
@@ -148,9 +154,13 @@ func (e *Engine) instDue(now Now, i *inst) {
 	if e.expire(now, i) {
 		return
 	}
+	if at := i.forgetAt(); at != 0 && now.Wall >= at {
+		e.forget(now, i)
+		return
+	}
 	past := func(d time.Duration) bool { return d != 0 && d <= now.Mono }
 	if past(i.waitAt) {
-		if i.waitAt = 0; e.heldBack() && !i.byHand {
+		if i.waitAt = 0; e.heldBack() && !i.byHand && !i.safe && !e.pressed(i) {
 			i.waitAt = now.in(e.jitter(pauseCheck))
 		} else {
 			e.enqueue(i)
@@ -175,6 +185,18 @@ func (e *Engine) instDue(now Now, i *inst) {
 	if past(i.stopAt) {
 		i.stopAt = 0
 		e.stopCompact(now, i)
+	}
+	if past(i.lateAt) {
+		i.lateAt = 0
+		e.lateSafe(now, i)
+	}
+	if past(i.whisperAt) {
+		i.whisperAt = 0
+		e.safeCompact(now, i)
+	}
+	if past(i.blockAt) {
+		i.blockAt, i.blocked = 0, 0
+		e.outWaited(now, i)
 	}
 }
 

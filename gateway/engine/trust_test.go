@@ -208,7 +208,10 @@ func TestB6_MayHaveRunIsOneQuestion(t *testing.T) {
 		"interrupted":                   {engine.Instruction{State: engine.StateTimeout, Attempt: 1, Code: wire.CodeInterrupted}, true},
 		"unknown":                       {engine.Instruction{State: engine.StateTimeout, Attempt: 1, Code: wire.CodeUnknown}, true},
 		"a code of a newer agent":       {engine.Instruction{State: engine.StateTimeout, Attempt: 1, Code: 250}, true},
-		"superseded after it was begun": {engine.Instruction{State: engine.StateTimeout, Attempt: 1, Code: wire.CodeSuperseded}, true},
+		"superseded after it was begun": {engine.Instruction{State: engine.StateTimeout, Attempt: 2, Code: wire.CodeSuperseded, Begun: true}, true},
+		"superseded, never begun":       {engine.Instruction{State: engine.StateTimeout, Attempt: 1, Code: wire.CodeSuperseded}, false},
+		"withdrawn, and no word of it":  {engine.Instruction{State: engine.StateTimeout, Attempt: 1, Reason: engine.ReasonSuperseded}, true},
+		"failed, after an unknown one":  {engine.Instruction{State: engine.StateFailed, Attempt: 2, Code: wire.CodeBusy, Begun: true}, true},
 		"under way":                     {engine.Instruction{State: engine.StateRunning, Attempt: 1}, false},
 	} {
 		if got := c.i.OutcomeUnknown(); got != c.want {

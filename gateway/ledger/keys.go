@@ -25,6 +25,8 @@ const (
 	tabLost        = 'L'
 	tabGiven       = 'g'
 	tabMoved       = 'J'
+	tabReserved    = 'r'
+	tabHold        = 'h'
 )
 
 func numKey(dst []byte, tab byte, n uint64) []byte {
