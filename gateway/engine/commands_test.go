@@ -332,9 +332,9 @@ func (h *harness) hello(c *command) *wire.Hello {
 		}
 		top[k] = n
 	}
-	return &wire.Hello{TopSeq: top[0], TopToken: top[1], Clock: h.clock(c), ClockSet: h.clock(c) != 0,
+	return withTraits(c, &wire.Hello{TopSeq: top[0], TopToken: top[1], Clock: h.clock(c), ClockSet: h.clock(c) != 0,
 		Session: a.session, Incarnation: a.incarnation, Short: c.text("short", wire.Short(c.word(0))),
-		Labels: c.pairs("labels"), Intents: c.list("intents"), First: c.number("first", a.next), Next: a.next}
+		Labels: c.pairs("labels"), Intents: c.list("intents"), First: c.number("first", a.next), Next: a.next})
 }
 
 // clock is an agent's clock that is off by clock=D, 0 when that is not given.
@@ -347,6 +347,7 @@ func (h *harness) clock(c *command) int64 {
 
 func (h *harness) heartbeat(c *command) *engine.Uplink {
 	m := &wire.Heartbeat{Session: c.number("session", h.agentOf(c).session), Clock: h.clock(c), Local: c.has("local")}
+	withLevels(c, m)
 	for _, p := range c.list("foreign") {
 		m.Foreign = append(m.Foreign, wire.Foreign{Pin: p, Found: 1})
 	}
@@ -468,7 +469,7 @@ func (h *harness) compact(c *command) *engine.Compact {
 
 func (h *harness) report(c *command) *wire.Report {
 	s := wire.State{Seq: c.number("seq", 0), Token: h.tokenOf(c)}
-	s.Status = wire.Status(1 + slices.Index([]string{"never", "queued", "running", "done"}, c.word(1)))
+	s.Status = wire.Status(1 + slices.Index([]string{"never", "queued", "running", "done", "full", "driven"}, c.word(1)))
 	s.Code = c.code(c.words[2:])
 	return &wire.Report{States: []wire.State{s}}
 }

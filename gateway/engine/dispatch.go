@@ -141,6 +141,9 @@ func (e *Engine) dispatch(now Now, i *inst) {
 		Intent: i.Intent, Args: i.Args, NotAfter: i.NotAfter, TimeoutMs: uint32(i.limit(e.cfg).Milliseconds()), Priority: i.Priority,
 		Trace: i.Trace, SentAt: now.Wall, Resend: i.Sends - 1}
 	e.inOrderAtLine(i, m)
+	if i.safe {
+		i.node.sentSafe(now, m)
+	}
 	e.send(i.node, m, &m.Through)
 }
 
@@ -248,6 +251,10 @@ func (e *Engine) unconfirmed(now Now, i *inst) {
 		e.giveUp(now, i, ReasonUnconfirmed, "the node is connected but never confirmed that it has the instruction")
 		return
 	}
+	if i.node.twins.on && !i.safe {
+		e.takeBack(now, i, "two boards say hello as its node")
+		return
+	}
 	if i.node.doubtful && !i.safe {
 		e.takeBack(now, i, "its node's primary path seems dead")
 		return
@@ -286,6 +293,9 @@ func (e *Engine) overdue(now Now, i *inst) {
 		return
 	}
 	switch {
+	case i.node.twins.on && i.StartedAt == 0 && !i.safe: // a question offers it again
+		i.execAt = now.in(receivedCheck)
+		return
 	case i.safe: // it is asked after until it is answered; stopping it would help nobody
 		i.queries = min(i.queries, e.cfg.MaxQueries-1)
 	case i.By != 0: // a question would offer it again

@@ -259,6 +259,8 @@ type NodeState struct {
 	// else has changed, by its latest heartbeat. Not to be changed.
 	Local   bool
 	Foreign []wire.Foreign
+	// Twin says that two boards of its name are there: its commands are held back.
+	Twin bool
 }
 
 // Alarm is raised or cleared. Kind and Subject together name it.

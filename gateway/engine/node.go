@@ -67,6 +67,7 @@ type node struct {
 	renewed bool // Node and cursor have to be written
 	moved   bool // cursor has to be written
 
+	twins   twins
 	given   Given
 	counted bool          // given is what the log has given to it, and no version before has
 	kept    Top           // of given, as it was written last
@@ -86,7 +87,7 @@ func (e *Engine) node(id string) *node {
 
 func (n *node) state() NodeState {
 	s := NodeState{Node: n.Node, Online: n.online, Since: n.since, Reason: n.reason, Queued: n.wanting, Flying: n.flying,
-		Local: n.local, Foreign: n.foreign}
+		Local: n.local, Foreign: n.foreign, Twin: n.twins.on}
 	for _, i := range n.open {
 		if i.ReceivedAt != 0 && !i.waiting() {
 			s.Running++
@@ -127,6 +128,9 @@ func (e *Engine) renew(n *node) {
 }
 
 func (e *Engine) uplink(now Now, in *Uplink) {
+	if n := e.nodes[in.Node]; n != nil && n.unheard(in.Msg) {
+		return
+	}
 	switch m := in.Msg.(type) {
 	case *wire.Hello:
 		e.hello(now, in.Node, m)
@@ -174,6 +178,7 @@ func (e *Engine) hear(now Now, id string) *node {
 		return nil
 	}
 	n.heard, n.met = now.Mono, true
+	e.speaks(now, n)
 	e.believe(now, n)
 	e.forgive(now, n)
 	if !n.online {
@@ -187,15 +192,22 @@ func (e *Engine) hear(now Now, id string) *node {
 func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	why := e.unwelcome(id, m)
 	if n := e.nodes[id]; why == "" && n != nil {
-		why = e.impostor(now, n, m)
+		why = e.otherBoard(now, n, m)
 	}
 	if why != "" {
-		e.condition(now, alarmRefused, id, why)
 		e.effects.Sends = append(e.effects.Sends, Send{id, &wire.Welcome{
 			Session: m.Session, Epoch: e.counters.Epoch, Now: now.Wall, Refused: why}})
+		if n := e.nodes[id]; n == nil || !n.twins.on {
+			e.condition(now, alarmRefused, id, why)
+		} else {
+			e.toTwin(now, n, false)
+		}
 		return
 	}
 	n := e.node(id)
+	if n.twins.seen[n.twins.speaker].nonce == 0 {
+		e.meet(now, n, m)
+	}
 	if slices.Contains(n.ended[:], m.Session) {
 		return
 	}
@@ -234,9 +246,29 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 		HeartbeatMs: uint32(e.cfg.Heartbeat.Milliseconds()), Phases: wire.MaxPhase,
 		Rules: wire.NewestRules, Holds: n.heldLines(), Through: n.cursor.Last}
 	e.send(n, w, &w.Through)
+	e.toTwin(now, n, true)
 	if !repeated && !old {
 		e.comeback(now, n)
 	}
+}
+
+// otherBoard says why a hello is not believed to be that of the board that the log
+// knows; empty when it is.
+func (e *Engine) otherBoard(now Now, n *node, m *wire.Hello) string {
+	if slices.Contains(n.ended[:], m.Session) {
+		return "" // overtaken by its own end
+	}
+	before := e.meet(now, n, m)
+	if why := e.second(now, n, m); why != "" {
+		return why
+	}
+	if n.twins.on {
+		return ""
+	}
+	if why := e.older(now, n, m, before); why != "" {
+		return why
+	}
+	return e.impostor(now, n, m)
 }
 
 // unwelcome says why a node cannot be worked with; empty when it can.
@@ -353,8 +385,13 @@ func (e *Engine) goodbye(now Now, n *node, m *wire.Goodbye) {
 // lose ends a session that the node has not ended itself: that is an alarm until the
 // next hello (C1).
 func (e *Engine) lose(now Now, n *node, reason string) {
-	e.condition(now, alarmOffline, n.ID, reason)
+	if !n.twins.on { // two throw each other out all the time: their silence is looked at
+		e.condition(now, alarmOffline, n.ID, reason)
+	}
 	e.part(now, n, reason)
+	if n.twins.on {
+		e.watch(now, n)
+	}
 }
 
 // part ends a node's session.
@@ -437,6 +474,9 @@ func (e *Engine) checkNode(now Now, n *node) {
 		e.miss(now, n)
 	}
 	if !n.online {
+		if n.twins.on && now.Mono-n.heard >= e.cfg.OfflineAfter {
+			e.condition(now, alarmOffline, n.ID, "silent")
+		}
 		return
 	}
 	if now.Mono-n.heard >= e.cfg.OfflineAfter {

@@ -482,7 +482,7 @@ func (e *Engine) pressed(i *inst) bool {
 // watchBlock times how long a stuck instruction holds the first of its lines against
 // newer ones, while its node can be reached.
 func (e *Engine) watchBlock(now Now, i *inst) {
-	stuck := i.Attempt != 0 && (i.ReceivedAt == 0 || i.waiting()) && i.node.online && !i.node.doubtful && i.blocks() != nil
+	stuck := i.Attempt != 0 && (i.ReceivedAt == 0 || i.waiting()) && i.node.online && !i.node.doubtful && !i.node.twins.on && i.blocks() != nil
 	switch {
 	case stuck && i.blockAt == 0:
 		i.blockAt = now.in(max(0, wire.OrderWait-i.blocked))
@@ -539,7 +539,8 @@ func (e *Engine) reconsider() {
 
 // Wait says what an instruction waits for.
 type Wait struct {
-	// For is the older instruction of its line, by number and by name.
+	// For is the older instruction of its line, by number and by name; 0 if it is held
+	// back for another reason.
 	For uint64
 	Key string
 	// Until is when that one ends at the latest, Unix ms, as far as it is known; 0 if
@@ -553,6 +554,9 @@ type Wait struct {
 // if it does not wait for another one.
 func (e *Engine) Waits(now Now, seq uint64) (Wait, bool) {
 	i := e.insts[seq]
+	if i != nil && i.wants && !i.safe && i.node.twins.on {
+		return Wait{Why: "held back: two boards say hello as " + i.Node}, true
+	}
 	if i == nil || !i.wants || i.safe || i.queued() || len(i.places) == 0 {
 		return Wait{}, false
 	}

@@ -36,6 +36,9 @@ func (e *Engine) digest(n *node, m *wire.Digest) {
 
 // query asks a node what became of attempts.
 func (e *Engine) query(n *node, refs []wire.Ref) {
+	if n.twins.on { // what waits there is not offered to one of two
+		refs = slices.DeleteFunc(refs, func(r wire.Ref) bool { return e.insts[r.Seq].StartedAt == 0 && !e.insts[r.Seq].safe })
+	}
 	for part := range slices.Chunk(refs, wire.MaxRefs) {
 		m := &wire.Query{Refs: part}
 		e.send(n, m, &m.Through)

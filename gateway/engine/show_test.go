@@ -243,6 +243,9 @@ func node(n engine.NodeState) string {
 	if n.Local {
 		s += " local"
 	}
+	if n.Twin {
+		s += " twin"
+	}
 	for _, f := range n.Foreign {
 		s += " foreign=" + f.Pin
 	}

@@ -19,7 +19,7 @@ func TestA4_OneNodesWordEndsNothingOfOthers(t *testing.T) {
 		h.block("event pump-1 seq=1 processed ok")
 		h.block("goodbye pump-1 lost")
 		for n := range 5 {
-			h.block(fmt.Sprintf("submit node=pump-1 id=w%d pin=valve-1", n))
+			h.block(fmt.Sprintf("submit node=pump-1 id=w%d pin=valve-%d", n, n))
 		}
 		if out := h.block("hello evil top=1,3"); !strings.Contains(out, "log_rolled_back evil") {
 			t.Fatalf("not alarmed:\n%s", out)
