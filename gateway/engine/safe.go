@@ -166,7 +166,13 @@ func (e *Engine) watchSafe(now Now, i *inst) {
 		return
 	}
 	if i.ReceivedAt == 0 && !i.driven && !i.late && i.lateAt == 0 {
-		i.lateAt = now.in(min(until(now, i.Created+wire.SafeLate.Milliseconds()), wire.SafeLate))
+		wait := wire.SafeLate
+		if i.Attempt <= 1 {
+			wait = min(wait, until(now, i.Created+wire.SafeLate.Milliseconds()))
+		}
+		if i.lateAt = now.in(wait); wait == 0 {
+			e.lateSafe(now, i)
+		}
 	}
 	e.whisper(now, i)
 }
@@ -266,7 +272,7 @@ func (e *Engine) lateSafe(now Now, i *inst) {
 	if i.ReceivedAt != 0 || i.driven || i.By != 0 {
 		return
 	}
-	i.late = true
+	i.late, i.lateAt = true, 0
 	i.node.lates++
 	e.condition(now, alarmSafeLate, i.Node, fmt.Sprintf("%s (%s) has not reached its node: %s", i.what(), i.Key(e.cfg.Site), i.node.away()))
 }
