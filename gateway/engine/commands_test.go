@@ -347,7 +347,9 @@ func (h *harness) clock(c *command) int64 {
 
 func (h *harness) heartbeat(c *command) *engine.Uplink {
 	m := &wire.Heartbeat{Session: c.number("session", h.agentOf(c).session), Clock: h.clock(c), Local: c.has("local")}
-	withLevels(c, m)
+	if withLevels(c, m); m.Levels != nil {
+		m.Next = c.number("next", h.agentOf(c).next)
+	}
 	for _, p := range c.list("foreign") {
 		m.Foreign = append(m.Foreign, wire.Foreign{Pin: p, Found: 1})
 	}

@@ -341,6 +341,7 @@ func (e *Engine) giveUp(now Now, i *inst, reason, detail string) {
 		reason = ReasonSuperseded
 	}
 	i.Reason, i.Detail, i.SettledAt = reason, detail, now.Wall
+	e.levelsMoved(i)
 	e.safeEnded(now, i)
 	again := reason == ReasonExecution || reason == ReasonForgotten
 	if again && i.safe && e.again(now, i, detail) || again && e.mayRepeat(i, wire.CodeNone, reason) && e.retry(now, i) {

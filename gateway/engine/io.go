@@ -261,6 +261,8 @@ type NodeState struct {
 	Foreign []wire.Foreign
 	// Twin says that two boards of its name are there: its commands are held back.
 	Twin bool
+	// Levels are those of its outputs, as it says, in the order of its pins.
+	Levels []PinLevel
 }
 
 // Alarm is raised or cleared. Kind and Subject together name it.

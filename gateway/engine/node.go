@@ -68,6 +68,7 @@ type node struct {
 	moved   bool // cursor has to be written
 
 	twins   twins
+	levels  levels
 	given   Given
 	counted bool          // given is what the log has given to it, and no version before has
 	kept    Top           // of given, as it was written last
@@ -87,7 +88,7 @@ func (e *Engine) node(id string) *node {
 
 func (n *node) state() NodeState {
 	s := NodeState{Node: n.Node, Online: n.online, Since: n.since, Reason: n.reason, Queued: n.wanting, Flying: n.flying,
-		Local: n.local, Foreign: n.foreign, Twin: n.twins.on}
+		Local: n.local, Foreign: n.foreign, Twin: n.twins.on, Levels: n.levelsNow()}
 	for _, i := range n.open {
 		if i.ReceivedAt != 0 && !i.waiting() {
 			s.Running++
@@ -236,6 +237,8 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	n.Intents, n.Pins, n.Board, n.Workers, n.LastHello = m.Intents, m.Pins, m.Board, m.Workers, now.Wall
 	n.Rules, n.Traits = m.Rules, m.Traits
 	e.learn(now, n)
+	e.helloLevels(n, m)
+	e.helloLocal(now, n, m)
 	e.renew(n)
 	n.session, n.heard, n.met, n.Left, n.missed = m.Session, now.Mono, true, false, false
 	n.told = 0

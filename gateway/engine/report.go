@@ -345,6 +345,7 @@ func (e *Engine) processed(now Now, i *inst, r report) {
 	i.FinishedAt, i.SettledAt, i.Percent = r.finished, now.Wall, 0
 	i.Operator, i.Reason = false, ""
 	e.safeEnded(now, i)
+	e.levelsMoved(i)
 	switch {
 	case to == StateSucceeded:
 		e.effects.Counts.Succeeded++

@@ -9,7 +9,7 @@ import (
 // What a hello and a heartbeat say of pins, in scripts:
 //
 //	hello NODE [nonce=N] [rules=N] [local] [pins=NAME:KIND[:LEVEL],..]
-//	heartbeat NODE [levels=LEVEL,..] [room=N]
+//	heartbeat NODE [levels=LEVEL,.. [next=N]] [room=N]
 //
 // KIND is in, out, safe0 or safe1; LEVEL is low, high, held, or - for unknown.
 
