@@ -85,7 +85,9 @@ func (e *Engine) leaseEnded(now Now, n *node, m *wire.Event) {
 	e.log(now, i, Entry{What: WhatLease, Path: PathPrimary, Actor: n.ID, AgentAt: m.FinishedAt, Event: m.Number,
 		Token: m.Token, Attempt: m.Attempt, Detail: leaseText(&l, m.Detail)})
 	e.failing(now, n, i, &l)
-	e.levelEnded(now, i, &l)
+	if current {
+		e.levelEnded(now, i, &l)
+	}
 	e.pinNews(now, i, PinNews{Pin: pin, Lease: &l, Event: m.Number})
 }
 
