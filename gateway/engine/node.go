@@ -319,7 +319,9 @@ func (e *Engine) forgotten(now Now, n *node) {
 			continue
 		}
 		if e.unsent(i) { // it would go to a board that knows no order any more
+			i.overdue = true // no further attempt by itself
 			e.giveUp(now, i, ReasonForgotten, "the agent lost its memory: whether this still holds is for an operator to say")
+			i.overdue = false
 			e.arm(now, i)
 			continue
 		}

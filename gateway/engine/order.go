@@ -2,6 +2,7 @@ package engine
 
 import (
 	"container/heap"
+	"maps"
 	"slices"
 	"time"
 
@@ -527,8 +528,8 @@ func (i *inst) unblock(now Now) {
 // reconsider looks at everything that waits for a node, when a quiet period or a
 // pause has begun or ended.
 func (e *Engine) reconsider() {
-	for _, n := range e.nodes {
-		e.reconsiderNode(n)
+	for _, id := range slices.Sorted(maps.Keys(e.nodes)) {
+		e.reconsiderNode(e.nodes[id])
 	}
 }
 

@@ -400,7 +400,7 @@ func (a *simAgent) cancel(m *wire.Cancel) {
 	t := a.find(wire.Ref{Seq: m.Seq, Token: m.Token})
 	switch {
 	case t == nil:
-		a.end(&attempt{msg: &wire.Instruction{}, ref: wire.Ref{Seq: m.Seq, Token: m.Token}, number: 1}, wire.CodeCancelled)
+		a.end(&attempt{msg: &wire.Instruction{}, ref: wire.Ref{Seq: m.Seq, Token: m.Token}, number: wire.MaxAttempt}, wire.CodeCancelled)
 	case t.code != wire.CodeNone:
 		a.sendEvents()
 	case t.started == 0:

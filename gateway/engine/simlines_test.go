@@ -96,11 +96,11 @@ func (a *simAgent) towards(m *wire.Instruction) bool { return a.act(m).Towards(s
 // room for. Towards safe it ends what waits and what runs there.
 func (a *simAgent) orderly(t *attempt) bool {
 	keys := a.linesOf(t.msg)
-	for _, k := range keys {
-		if t.order() < a.journal.marks[k] {
-			a.end(t, wire.CodeSuperseded)
-			return false
-		}
+	newer := func(k wire.LineKey) bool { return t.order() < a.journal.marks[k] }
+	// Towards safe is judged line by line: some of its lines may have seen newer work.
+	if slices.ContainsFunc(keys, newer) && (!a.towards(t.msg) || len(slices.DeleteFunc(slices.Clone(keys), newer)) == 0) {
+		a.end(t, wire.CodeSuperseded)
+		return false
 	}
 	if !a.towards(t.msg) {
 		if len(a.queue) >= simQueue {
@@ -111,12 +111,12 @@ func (a *simAgent) orderly(t *attempt) bool {
 	}
 	a.start(t)
 	for _, o := range slices.Clone(a.queue) {
-		if a.shares(o, keys) && o.order() < t.order() && a.act(o.msg).Holds == wire.HoldsPins {
+		if a.shares(o, keys) && o.order() < t.order() && a.act(o.msg).Holds == wire.HoldsPins && !a.towards(o.msg) {
 			a.end(o, wire.CodeSuperseded)
 		}
 	}
 	for _, o := range a.attemptsRunning() {
-		if o != t && a.shares(o, keys) && o.order() < t.order() && a.act(o.msg).Holds == wire.HoldsPins {
+		if o != t && a.shares(o, keys) && o.order() < t.order() && a.act(o.msg).Holds == wire.HoldsPins && !a.towards(o.msg) {
 			a.end(o, wire.CodeCancelled)
 		}
 	}

@@ -147,6 +147,9 @@ func (o *oracle) inTurn(a *simAgent, t *attempt, i *engine.Instruction) {
 	}
 	for _, k := range a.linesOf(t.msg) {
 		b := o.begun[lineOf{a.id, k}]
+		if n < b && a.rules && a.towards(t.msg) && len(a.linesOf(t.msg)) > 1 {
+			continue // it drives its other lines
+		}
 		if n < b && !o.older && a.w.plant == plantNone && (a.rules || !i.State.Settled() && i.By == 0) {
 			o.w.fail("instruction %d of %s (order %d) begins on line %x after number %d: %+v", i.Seq, a.id, n, k, b, *i)
 		}
