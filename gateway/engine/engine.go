@@ -26,6 +26,7 @@ type Engine struct {
 	shorts map[string]string // short id -> node
 	narrow map[string]int    // narrowband connections by short id
 	open   int               // unsettled instructions
+	known  int               // nodes that have said hello once
 	marks  markRing
 	timers timerHeap
 	alarms alarms
@@ -155,7 +156,8 @@ func New(cfg Config, counters Counters, rnd *rand.Rand) *Engine {
 // Restore takes in a node from the log, offline until it says hello.
 func (e *Engine) Restore(n Node, c Cursor) {
 	m := e.node(n.ID)
-	m.Node, m.cursor, m.known, m.counted = n, c, true, false
+	m.Node, m.cursor, m.counted = n, c, false
+	e.know(m)
 	e.learn(Now{}, m)
 	e.shorts[n.Short] = n.ID
 	e.expect(m)

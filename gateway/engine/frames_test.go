@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apollo-11/apollo11/gateway/engine"
 	"github.com/apollo-11/apollo11/wire"
 )
 
@@ -124,5 +125,24 @@ func TestD6_PresenceDoesNotDrift(t *testing.T) {
 	h.block("narrowband a up")
 	if !asked(h) {
 		t.Error("ends that nobody had begun count against the next connection")
+	}
+}
+
+// TestD6_NamesAreNotMadeUpWithoutEnd: each hello of a new name is a node for good, so
+// their number has a limit. Those that are known go on.
+func TestD6_NamesAreNotMadeUpWithoutEnd(t *testing.T) {
+	h := newHarness(t)
+	for n := range 10_100 {
+		h.log.step(h.eng, h.now, &engine.Uplink{Node: fmt.Sprintf("n%d", n), Msg: h.hello(parseCommand(t, fmt.Sprintf("hello n%d", n)))})
+	}
+	h.round()
+	if n := len(h.log.nodes); n != 10_000 {
+		t.Errorf("%d nodes are remembered", n)
+	}
+	if out := h.block("hello n7 session=9"); strings.Contains(out, "refused") {
+		t.Errorf("a node of old: %s", out)
+	}
+	if out := h.block("hello n10099"); !strings.Contains(out, "refused=10000 nodes") {
+		t.Errorf("one more: %s", out)
 	}
 }

@@ -17,6 +17,14 @@ const gapPause = time.Second
 // session whose heartbeats will never come.
 const pastSessions = 4
 
+// maxNodes bounds the nodes that are remembered for ever, far beyond any site: whoever
+// may connect could make up names otherwise, one a hello. maxStrangeAlarms bounds the
+// standing alarms beyond which a refused name that nobody knows is told as an incident.
+const (
+	maxNodes         = 10_000
+	maxStrangeAlarms = 2 * maxNodes
+)
+
 // node is a Node in memory. It exists from the first instruction or hello that
 // names it; known says that it has said hello once.
 type node struct {
@@ -198,10 +206,13 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	if why != "" {
 		e.effects.Sends = append(e.effects.Sends, Send{id, &wire.Welcome{
 			Session: m.Session, Epoch: e.counters.Epoch, Now: now.Wall, Refused: why}})
-		if n := e.nodes[id]; n == nil || !n.twins.on {
-			e.condition(now, alarmRefused, id, why)
-		} else {
+		switch n := e.nodes[id]; {
+		case n != nil && n.twins.on:
 			e.toTwin(now, n, false)
+		case n == nil && len(e.alarms.standing) >= maxStrangeAlarms:
+			e.alarm(now, alarmRefused, id, why)
+		default:
+			e.condition(now, alarmRefused, id, why)
 		}
 		return
 	}
@@ -232,7 +243,7 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	if n.FirstSeen == 0 {
 		n.FirstSeen = now.Wall
 	}
-	n.known = true
+	e.know(n)
 	n.Short, n.Labels, n.Incarnation, n.Version = m.Short, m.Labels, m.Incarnation, m.Version
 	n.Intents, n.Pins, n.Board, n.Workers, n.LastHello = m.Intents, m.Pins, m.Board, m.Workers, now.Wall
 	n.Rules, n.Traits = m.Rules, m.Traits
@@ -274,10 +285,21 @@ func (e *Engine) otherBoard(now Now, n *node, m *wire.Hello) string {
 	return e.impostor(now, n, m)
 }
 
+// know counts a node that has said hello.
+func (e *Engine) know(n *node) {
+	if !n.known {
+		n.known = true
+		e.known++
+	}
+}
+
 // unwelcome says why a node cannot be worked with; empty when it can.
 func (e *Engine) unwelcome(id string, m *wire.Hello) string {
 	if want := wire.Short(id); m.Short != want {
 		return fmt.Sprintf("the short id of %s is %s, not %s", id, want, m.Short)
+	}
+	if n := e.nodes[id]; (n == nil || !n.known) && e.known >= maxNodes {
+		return fmt.Sprintf("%d nodes have said hello to this gateway, and it remembers no more", e.known)
 	}
 	if other := e.shorts[m.Short]; other != "" && other != id {
 		return fmt.Sprintf("%s has the same short id %s as %s; give it another name", id, m.Short, other)

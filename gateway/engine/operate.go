@@ -3,7 +3,6 @@ package engine
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/apollo-11/apollo11/wire"
 	"github.com/apollo-11/apollo11/wire/mutant"
@@ -71,7 +70,7 @@ type Quiet struct {
 func (e *Engine) RestoreQuiet(now Now, q Quiet) {
 	e.quiet = q
 	if q.On {
-		e.quietEnd = now.in(min(until(now, q.Until), time.Duration(max(0, q.Until-q.Since))*time.Millisecond))
+		e.quietEnd = now.in(min(until(now, q.Until), between(q.Since, q.Until)))
 		e.alarmQuiet(now)
 	}
 }

@@ -166,7 +166,7 @@ func (e *Engine) create(now Now, in *Submit, id string, sum [16]byte, nodes []st
 	}
 	notAfter := s.NotAfter
 	if s.TTLMs != 0 {
-		notAfter = now.Wall + s.TTLMs
+		notAfter = after(now.Wall, s.TTLMs)
 	}
 	retry := e.cfg.Retry
 	if s.Retry != nil {
