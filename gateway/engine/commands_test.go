@@ -14,15 +14,16 @@ import (
 
 // The commands of the scripts. Words in brackets may be left out.
 //
-//	submit [id=T] [intent=I] node=A,B | label=K:V [ttl=D] [timeout=D] [prio=P] [retry=N,initial,max | tiered=N] [client=C packet=N dup] [by=U] [pin=P] [max_on=D]
+//	submit [id=T] [intent=I] node=A,B | label=K:V [ttl=D] [timeout=D] [prio=P] [retry=N,initial,max | tiered=N] [client=C packet=N dup] [by=U] [pin=P] [level=N] [max_on=D] [width=D]
 //	submit ... count=N               the same N times, without ids
-//	hello NODE [session=N] [incarnation=N] [first=N next=N] [labels=K:V,..] [intents=I,..] [short=S] [top=SEQ,TOKEN] [clock=D]
+//	hello NODE [session=N] [incarnation=N] [first=N next=N] [labels=K:V,..] [intents=I,..] [short=S] [top=SEQ,TOKEN] [clock=D] [pins=P:SAFE,..]
+//	                                 pins= is an agent that follows the rules; SAFE is 0, 1 or - for none
 //	event NODE seq=N PHASE [CODE] [no=N] [token=#N] [attempt=N] [received=T started=T finished=T] [payload=K:V] [percent=N] [pin=P level=N until=T]
 //	event NODE seq=N lease_ended WHY [finished=T] [pin=P level=N]
 //	event NODE seq=N progress pin=P edges=1,0,1 total=N [times=N]
 //	compact NODE seq=N CODE [attempt=N] [short=S]
-//	report NODE seq=N never|queued|running|done [CODE] [token=#N]
-//	heartbeat NODE [session=N] [clock=D] [local] [foreign=P,P] | digest NODE [session=N] [holds=N,N]
+//	report NODE seq=N never|queued|running|done|full|driven [CODE] [token=#N]
+//	heartbeat NODE [session=N] [clock=D] [local] [foreign=P,P] [room=N] | digest NODE [session=N] [holds=N,N]
 //	narrowband NODE up|down          its connection to the narrowband listener
 //	goodbye NODE [session=N] [lost] [unstarted=N,N]
 //	gone NODE [session=N]
@@ -36,6 +37,7 @@ import (
 //	alarms | audit | quiet           what stands; the chain as the log has it; the quiet period
 //	wall D                           the wall clock is set forward or back
 //	restart                          the process ends and starts again from the log
+//	waits N                          what an instruction waits for
 //	show                             what is in memory
 //	timeline N                       an instruction as the log has it
 
@@ -210,6 +212,16 @@ func (h *harness) control(c *command) {
 		h.now.Wall += c.span(c.word(0)).Milliseconds()
 	case "restart":
 		h.boot()
+	case "waits":
+		n, err := strconv.ParseUint(c.word(0), 10, 64)
+		if err != nil {
+			c.t.Fatalf("%q: %v", c.line, err)
+		}
+		if w, ok := h.eng.Waits(h.now, n); ok {
+			h.out.line("%d %s", n, w.Why)
+		} else {
+			h.out.line("%d waits for no other", n)
+		}
 	case "show":
 		h.show()
 	case "timeline":

@@ -80,9 +80,11 @@ func (e *Engine) supersede(now Now, o *inst) {
 // covers reports whether an instruction towards safe stands for an older one that
 // shares a line with it. Of what holds the whole board it does not: its own line is
 // all that it touches. Nor does it for one towards safe that is for more lines than
-// itself, some of which would then never be driven.
+// itself, some of which would then never be driven; nor a mere write for one that
+// begins or ends a hold.
 func (o *inst) covers(i *inst) bool {
-	if holdsBoard(i.task.act) {
+	a := i.task.act
+	if holdsBoard(a) || (a.Safe || a.Release) && !o.task.act.Safe {
 		return false
 	}
 	if !i.safe || o.board {

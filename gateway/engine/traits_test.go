@@ -11,21 +11,21 @@ import (
 //	hello NODE [nonce=N] [rules=N] [local] [pins=NAME:KIND[:LEVEL],..]
 //	heartbeat NODE [levels=LEVEL,.. [next=N]] [room=N]
 //
-// KIND is in, out, safe0 or safe1; LEVEL is low, high, held, or - for unknown.
+// KIND is in, out (or -), safe0 (or 0) or safe1 (or 1); LEVEL is low, high, held, or - for unknown.
 
 // withTraits fills in the pins of a hello.
 func withTraits(c *command, m *wire.Hello) *wire.Hello {
 	m.Nonce, m.Rules, m.Local = c.number("nonce", 0), wire.Rules(c.number("rules", 0)), c.has("local")
 	for _, p := range c.list("pins") {
 		f := append(strings.Split(p, ":"), "", "")
-		t := wire.PinTraits{Line: wire.LineOf("line of " + f[0])}
+		t := wire.PinTraits{Line: wire.LineOf("chip:" + f[0])}
 		switch f[1] {
 		case "in":
-		case "out":
+		case "out", "-":
 			t.Flags = wire.PinOutput
-		case "safe0":
+		case "safe0", "0":
 			t.Flags = wire.PinOutput | wire.PinHasSafe
-		case "safe1":
+		case "safe1", "1":
 			t.Flags = wire.PinOutput | wire.PinHasSafe | wire.PinSafeHigh
 		default:
 			c.t.Fatalf("%q: a pin is NAME:in, :out, :safe0 or :safe1", c.line)
