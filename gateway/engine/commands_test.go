@@ -21,6 +21,9 @@ import (
 //   - event: the phase lease_ended has a WHY behind it, processed a CODE.
 //   - crash: power cut at the end of this round, before or after its commit.
 //   - config: what it does not name is as by default; and a new, empty gateway.
+//   - hello: pins= is an agent that follows the rules, each with its safe level, 0 or
+//     1, or - for none.
+//   - waits: what an instruction waits for.
 //   - advance: time passes; the nodes send heartbeats every 4 s.
 //   - backup, restored: the log is copied; the process starts from the copy.
 //   - alarms, audit, quiet: what stands; the chain as the log has it; the quiet
@@ -30,18 +33,18 @@ import (
 //   - show, timeline: what is in memory; an instruction as the log has it.
 var language = script.New(script.Kinds{"N": script.Number, "BYTE": script.Byte, "D": script.Duration, "TIME": script.Duration, "NUMS": script.Numbers,
 	"PAIRS": script.Pairs, "#N": hashed, "RETRY": isRetry, "PHASE": isPhase, "CODE": isCode, "ENDING": isEnding},
-	"submit [dup] [id=TASK] [intent=INTENT] [node=LIST] [nodes=N] [label=PAIRS] [ttl=D] [timeout=D] [prio=PRIORITY] [retry=RETRY] [tiered=BYTE] [client=NAME] [packet=N] [by=USER] [pin=PIN] [max_on=D] [count=N]",
-	"hello NODE [session=N] [incarnation=N] [first=N] [next=N] [labels=PAIRS] [intents=LIST] [short=SHORT] [top=NUMS] [clock=D]",
+	"submit [dup] [id=TASK] [intent=INTENT] [node=LIST] [nodes=N] [label=PAIRS] [ttl=D] [timeout=D] [prio=PRIORITY] [retry=RETRY] [tiered=BYTE] [client=NAME] [packet=N] [by=USER] [pin=PIN] [level=N] [max_on=D] [width=D] [count=N]",
+	"hello NODE [session=N] [incarnation=N] [first=N] [next=N] [labels=PAIRS] [intents=LIST] [short=SHORT] [top=NUMS] [clock=D] [pins=LIST] [nonce=N] [rules=N] [local]",
 	"event NODE PHASE [ENDING] seq=N [no=N] [token=#N] [attempt=BYTE] [received=TIME] [started=TIME] [finished=TIME] [payload=PAIRS] [percent=BYTE] [detail=WORD] [pin=PIN] [level=N] [until=TIME] [max_on_ms=N] [edges=NUMS] [total=N] [times=N]",
 	"compact NODE CODE seq=N [attempt=BYTE] [short=SHORT]",
-	"report NODE never|queued|running|done [CODE] seq=N [token=#N]",
-	"heartbeat NODE [local] [session=N] [clock=D] [foreign=LIST]",
+	"report NODE never|queued|running|done|full|driven [CODE] seq=N [token=#N]",
+	"heartbeat NODE [local] [session=N] [clock=D] [foreign=LIST] [room=N] [levels=LIST]",
 	"digest NODE [session=N] [holds=NUMS]",
 	"narrowband NODE up|down",
 	"goodbye NODE [lost] [session=N] [unstarted=NUMS]",
 	"gone NODE [session=N]",
 	"cancel [TASK] [seq=N] [by=USER]",
-	"operate ACTION [seq=N] [dead=N] [for=D] [note=WORD] [by=USER]",
+	"operate ACTION [yes] [seq=N] [dead=N] [for=D] [note=WORD] [by=USER]",
 	"garbage KIND FROM REASON BYTES",
 	"crash before|after",
 	"config [window=N] [capacity=N] [resends=N] [low=N] [high=N] [drain=N] [burst=N]",
@@ -50,6 +53,7 @@ var language = script.New(script.Kinds{"N": script.Number, "BYTE": script.Byte, 
 	"wall D",
 	"restart", "show",
 	"timeline N",
+	"waits N",
 )
 
 func hashed(s string) error { return script.Number(strings.TrimPrefix(s, "#")) }
@@ -244,7 +248,7 @@ func (h *harness) input(c *command) engine.Input {
 		return &engine.NarrowbandUp{Short: wire.Short(c.word(0)), Up: c.word(1) == "up"}
 	case "operate":
 		in := &engine.Operate{Action: engine.Action(c.word(0)), Seq: c.number("seq", 0), Dead: c.number("dead", 0),
-			Actor: c.text("by", "ops"), Note: c.text("note", ""), Path: engine.PathHTTP, Reply: "caller"}
+			Actor: c.text("by", "ops"), Note: c.text("note", ""), Path: engine.PathHTTP, AcceptUnknown: c.has("yes"), Reply: "caller"}
 		if v := c.text("for", ""); v != "" {
 			in.Until = h.now.Wall + c.span(v).Milliseconds()
 		}
@@ -297,6 +301,13 @@ func (h *harness) control(c *command) {
 		h.now.Wall += c.span(c.word(0)).Milliseconds()
 	case "restart":
 		h.boot()
+	case "waits":
+		n := c.toNumber(c.word(0))
+		if w, ok := h.eng.Waits(h.now, n); ok {
+			h.out.line("%d %s", n, w.Why)
+		} else {
+			h.out.line("%d waits for no other", n)
+		}
 	case "show":
 		h.show()
 	case "timeline":
@@ -350,11 +361,7 @@ func (h *harness) submit(c *command) *engine.Submit {
 		c.wrong("%v", err)
 	}
 	s.Priority = p
-	if v := c.text("pin", ""); v != "" {
-		args := map[string]any{"pin": v}
-		if d := c.text("max_on", ""); d != "" {
-			args["max_on_ms"] = uint64(c.span(d).Milliseconds())
-		}
+	if args := h.arguments(c, s.Intent); args != nil {
 		if s.Args, err = wire.EncodeMap(args, wire.MaxArgsBytes); err != nil {
 			c.wrong("%v", err)
 		}
@@ -369,6 +376,44 @@ func (h *harness) submit(c *command) *engine.Submit {
 		in.Mark = &engine.Mark{Client: client, PacketID: uint16(c.number("packet", 1)), Sum: sum}
 	}
 	return in
+}
+
+// arguments are those of a submission. Where no pin is named each command has a line of
+// its own, so that stories that are not about order at a line need not name one.
+func (h *harness) arguments(c *command, intent string) map[string]any {
+	args := map[string]any{}
+	if !strings.HasPrefix(intent, "gpio.") {
+		return nil
+	}
+	pin := c.text("pin", "")
+	if all := intent == wire.IntentSafe || intent == wire.IntentRelease; pin == "" && !all {
+		switch {
+		case c.Args["id"] != "":
+			pin = "p-" + c.Args["id"]
+		case c.Args["client"] != "":
+			pin = "p-" + c.Args["client"]
+		default:
+			h.pins++
+			pin = fmt.Sprintf("p-%d", h.pins)
+		}
+	}
+	if pin != "" {
+		args["pin"] = pin
+	}
+	switch intent {
+	case wire.IntentGPIOWrite, wire.IntentGPIOPulse:
+		args["level"] = c.number("level", 1)
+	}
+	if intent == wire.IntentGPIOPulse {
+		args["width_ms"] = uint64(c.span(c.text("width", "1s")).Milliseconds())
+	}
+	if intent == wire.IntentGPIOWatch {
+		args["for_ms"] = uint64(60_000)
+	}
+	if d := c.text("max_on", ""); d != "" {
+		args["max_on_ms"] = uint64(c.span(d).Milliseconds())
+	}
+	return args
 }
 
 func (h *harness) agentOf(c *command) *agentState {
@@ -394,9 +439,9 @@ func (h *harness) hello(c *command) *wire.Hello {
 		}
 		top[k] = c.toNumber(v)
 	}
-	return &wire.Hello{TopSeq: top[0], TopToken: top[1], Clock: h.clock(c), ClockSet: h.clock(c) != 0,
+	return withTraits(c, &wire.Hello{TopSeq: top[0], TopToken: top[1], Clock: h.clock(c), ClockSet: h.clock(c) != 0,
 		Session: a.session, Incarnation: a.incarnation, Short: c.text("short", wire.Short(c.word(0))),
-		Labels: c.pairs("labels"), Intents: c.list("intents"), First: c.number("first", a.next), Next: a.next}
+		Labels: c.pairs("labels"), Intents: c.list("intents"), First: c.number("first", a.next), Next: a.next})
 }
 
 // clock is an agent's clock that is off by clock=D, 0 when that is not given.
@@ -409,6 +454,9 @@ func (h *harness) clock(c *command) int64 {
 
 func (h *harness) heartbeat(c *command) *engine.Uplink {
 	m := &wire.Heartbeat{Session: c.number("session", h.agentOf(c).session), Clock: h.clock(c), Local: c.has("local")}
+	if withLevels(c, m); m.Levels != nil {
+		m.Next = c.number("next", h.agentOf(c).next)
+	}
 	for _, p := range c.list("foreign") {
 		m.Foreign = append(m.Foreign, wire.Foreign{Pin: p, Found: 1})
 	}
@@ -520,7 +568,7 @@ func (h *harness) compact(c *command) *engine.Compact {
 
 func (h *harness) report(c *command) *wire.Report {
 	s := wire.State{Seq: c.number("seq", 0), Token: h.tokenOf(c)}
-	s.Status = wire.Status(1 + slices.Index([]string{"never", "queued", "running", "done"}, c.word(1)))
+	s.Status = wire.Status(1 + slices.Index([]string{"never", "queued", "running", "done", "full", "driven"}, c.word(1)))
 	s.Code = c.code(2)
 	return &wire.Report{States: []wire.State{s}}
 }

@@ -26,11 +26,13 @@ type Engine struct {
 	shorts map[string]string // short id -> node
 	narrow map[string]int    // narrowband connections by short id
 	open   int               // unsettled instructions
+	known  int               // nodes that have said hello once
 	marks  markRing
 	timers timerHeap
 	alarms alarms
 	quiet  Quiet
 	lost   Lost
+	moving Moved
 
 	acks     acks
 	quietEnd time.Duration // when the quiet period ends: a clock that is set does not move it
@@ -43,6 +45,9 @@ type Engine struct {
 	draining []*node
 	bucket   drain
 	own      timer
+
+	lines    []nodeLine // to be looked at before anything is sent
+	reserved Reserved
 
 	auditNo   uint64 // of the latest entry
 	auditHead [32]byte
@@ -59,9 +64,10 @@ type Engine struct {
 	newMarks  []Mark
 	newDead   []DeadLetter
 	newAudit  []Audit
+	newHolds  []*node
 	dropped   []uint64 // dead letters
 	quietNew  bool
-	lostNew   bool
+	movedNew  bool
 	effects   Effects
 	lastReady time.Duration
 }
@@ -69,6 +75,7 @@ type Engine struct {
 // task is a Task in memory with its instructions.
 type task struct {
 	Task
+	act     wire.Act // what its arguments mean; the most careful act if they can't be read
 	insts   []*inst
 	open    bool // as the log has it
 	touched bool
@@ -78,13 +85,33 @@ type task struct {
 // inst is an Instruction in memory with what need not survive a restart.
 type inst struct {
 	Instruction
-	task    *task
-	node    *node
-	entries []Entry
-	dirty   bool
-	place   int  // in node.queue, from 1; 0 when it is not queued
-	flying  bool // counted in node.flying
-	settled bool // as counted in Engine.open
+	task       *task
+	node       *node
+	entries    []Entry
+	dirty      bool
+	place      int // in node.queue, from 1; 0 when it is not queued
+	places     []place
+	board      bool          // it holds the whole board
+	safe       bool          // it only leads to safe levels, as far as its node has told
+	wants      bool          // waits to be handed out
+	listed     bool          // scratch of supersede
+	inside     bool          // counted in node.inside
+	kept       bool          // the agent may keep its lines for a next attempt
+	wantRank   wire.Priority // as counted at its lines
+	lift       wire.Priority // its rank in node.queue
+	blockAt    time.Duration // when it has held its line for as long as it may; 0 for not
+	blocked    time.Duration // how long it had before
+	lateAt     time.Duration // when it is late, towards safe; 0 for not
+	late       bool          // counted in node.lates
+	overdue    bool          // its result came after it was given up: no further attempt by itself
+	whisperAt  time.Duration // when a safe frame goes over narrowband; 0 for not
+	whispers   int
+	driven     bool // the agent said that it has driven its lines, unrecorded
+	renumbered int
+	stood      int      // how many it has superseded
+	stoodFor   []string // their names, the first few
+	flying     bool     // counted in node.flying
+	settled    bool     // as counted in Engine.open
 
 	timer    timer         // set to the earliest of the times below
 	sendAt   time.Duration // when it is sent again; 0 for not
@@ -98,6 +125,8 @@ type inst struct {
 	disowned bool          // the node said of this attempt that it has not got it
 	queries  int
 	cancelAt time.Duration // when the cancel is sent again; 0 for not
+	stopAt   time.Duration // when it is sent over narrowband; 0 for not
+	stops    int           // how often it was
 	unlisted uint32        // reports of progress that no entry counts yet
 	byHand   bool          // its next attempt was asked for by an operator: nothing holds it back. A restart forgets that
 	waits    bool          // stands in the operator queue, as the log has it
@@ -127,7 +156,9 @@ func New(cfg Config, counters Counters, rnd *rand.Rand) *Engine {
 // Restore takes in a node from the log, offline until it says hello.
 func (e *Engine) Restore(n Node, c Cursor) {
 	m := e.node(n.ID)
-	m.Node, m.cursor, m.known = n, c, true
+	m.Node, m.cursor, m.counted = n, c, false
+	e.know(m)
+	e.learn(Now{}, m)
 	e.shorts[n.Short] = n.ID
 	e.expect(m)
 }
@@ -139,21 +170,32 @@ func (e *Engine) Adopt(now Now, t Task, insts []Instruction, open bool) {
 	if e.tasks[t.ID] != nil {
 		return
 	}
-	m := &task{Task: t, open: open}
+	m := newTask(t)
+	m.open = open
 	for _, rec := range insts {
 		i := e.inst(m, rec)
-		e.track(i)
+		e.track(now, i)
 		e.resume(now, i)
 	}
 	e.tasks[t.ID] = m
 	e.touch(m)
 }
 
+func newTask(t Task) *task {
+	a, err := wire.ParseAct(t.Spec.Intent, t.Spec.Args)
+	if err != nil {
+		a = wire.Act{}
+	}
+	return &task{Task: t, act: a}
+}
+
 // inst makes an instruction of the task in memory. It is not counted yet.
 func (e *Engine) inst(t *task, rec Instruction) *inst {
 	i := &inst{Instruction: rec, task: t, node: e.node(rec.Node), settled: true, waits: rec.Operator}
 	i.timer.i = i
+	i.safe = t.act.Towards(i.node.safeLevel)
 	i.node.held++
+	i.node.give(i.given())
 	t.insts = append(t.insts, i)
 	e.insts[i.Seq] = i
 	return i
@@ -165,7 +207,7 @@ func (e *Engine) release(t *task) {
 	for _, i := range t.insts {
 		delete(e.insts, i.Seq)
 		e.timers.put(&i.timer, 0)
-		if i.node.held--; i.node.held == 0 && !i.node.known {
+		if i.node.held--; i.node.held == 0 && !i.node.known && i.node.hold == nil {
 			delete(e.nodes, i.node.ID)
 		}
 	}
@@ -173,26 +215,23 @@ func (e *Engine) release(t *task) {
 
 // resume puts an adopted instruction back to where it was waiting.
 func (e *Engine) resume(now Now, i *inst) {
+	e.watchSafe(now, i)
 	switch {
 	case i.State.Settled():
+	case i.By != 0: // withdrawn: its agent is told at its hello
 	case i.waiting() && mutant.On(mutant.RetryTimerLost):
 	case i.waiting():
 		i.waitAt = now.in(until(now, i.RetryAt))
 	case i.ReceivedAt == 0:
 		e.enqueue(i)
 	default:
+		e.setInside(i, true)
 		e.watchExec(now, i)
 	}
 	e.arm(now, i)
 }
 
-func (i *inst) execLimit(cfg Config) time.Duration {
-	d := cfg.DefaultTimeout
-	if i.TimeoutMs != 0 {
-		d = time.Duration(i.TimeoutMs) * time.Millisecond
-	}
-	return d + cfg.ExecGrace
-}
+func (i *inst) execLimit(cfg Config) time.Duration { return i.limit(cfg) + cfg.ExecGrace }
 
 // Wants says what has to be loaded from the log before Step(in).
 func (e *Engine) Wants(in Input) Want {
@@ -301,11 +340,13 @@ func (e *Engine) Ready(now Now) Ready {
 		q := e.quiet
 		r.Records.Quiet, e.quietNew = &q, false
 	}
-	if e.lostNew {
-		l := e.lost
-		r.Records.Lost, e.lostNew = &l, false
+	if e.movedNew {
+		m := e.moving
+		r.Records.Moved, e.movedNew = &m, false
 	}
+	e.collectHolds(&r.Records)
 	if e.topUsed {
+		e.reserve(&r.Records)
 		c := e.counters
 		r.Records.Counters = &c
 		e.topUsed = false
@@ -321,6 +362,7 @@ func (e *Engine) Ready(now Now) Ready {
 // until nothing asks for it.
 func (e *Engine) sendOut(now Now) {
 	for {
+		e.arrange(now)
 		e.drainBacklogs(now)
 		if len(e.pumps) == 0 {
 			return
@@ -399,6 +441,7 @@ func (e *Engine) touch(t *task) {
 // mark notes that an instruction has to be written, and its status published.
 func (e *Engine) mark(now Now, i *inst) {
 	i.Updated = now.Wall
+	e.touchLines(i)
 	if !i.dirty {
 		i.dirty = true
 		e.dirty = append(e.dirty, i)
@@ -434,27 +477,36 @@ func (e *Engine) move(now Now, i *inst, to State, en Entry) bool {
 	en.From, en.To = i.State, to
 	i.State = to
 	e.log(now, i, en)
-	e.track(i)
+	e.track(now, i)
 	return true
 }
 
 // track keeps the count and the node's set of unsettled instructions.
-func (e *Engine) track(i *inst) {
+func (e *Engine) track(now Now, i *inst) {
 	settled := i.State.Settled()
 	if settled == i.settled {
 		return
 	}
 	i.settled = settled
 	if settled {
+		e.lastWord(i)
 		e.open--
 		delete(i.node.open, i.Seq)
+		if i.waiting() {
+			e.letGo(i)
+		}
 		e.ground(i)
-		e.dequeue(i)
-		i.sendAt, i.waitAt, i.execAt, i.cancelAt, i.askAt = 0, 0, 0, 0, 0
+		e.unwant(i)
+		e.setInside(i, false)
+		e.unplace(i)
+		e.onTime(now, i)
+		i.sendAt, i.waitAt, i.execAt, i.cancelAt, i.askAt, i.stopAt = 0, 0, 0, 0, 0, 0
+		i.blockAt, i.blocked, i.whisperAt = 0, 0, 0
 		return
 	}
 	e.open++
 	i.node.open[i.Seq] = i
+	e.place(i)
 }
 
 // Key is the instruction's id.

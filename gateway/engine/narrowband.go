@@ -51,11 +51,13 @@ func (e *Engine) narrowbandUp(now Now, in *NarrowbandUp) {
 	if n == nil {
 		return
 	}
+	e.whisperAll(now, n)
 	for _, i := range n.opened() {
 		if i.flying && i.askAt == 0 {
 			i.askAt = now.in(askNarrowband)
-			e.arm(now, i)
 		}
+		e.wantStop(now, i)
+		e.arm(now, i)
 	}
 }
 
@@ -86,6 +88,10 @@ func (e *Engine) ask(now Now, i *inst) {
 		i.askAt = free
 		return
 	}
+	if free := n.frames.take(now, frameQuestion); free != 0 {
+		i.askAt = free
+		return
+	}
 	n.askedAt = max(n.askedAt, now.Mono) + narrowbandPause
 	i.asks++
 	i.askAt = now.in(askNarrowband * time.Duration(i.asks+1))
@@ -113,7 +119,7 @@ func (e *Engine) never(now Now, i *inst) {
 	}
 	n.neverAt, n.unproven, i.disowned = now.in(0), true, true
 	e.condition(now, alarmPathDead, n.ID, fmt.Sprintf("%s answers over narrowband that it did not get what the primary path was given", n.ID))
-	if i.resends >= e.cfg.MaxResends {
+	if i.resends >= e.cfg.MaxResends && !i.safe {
 		e.giveUp(now, i, ReasonUnconfirmed, "the node is connected and says over narrowband, time after time, that it has not got it")
 	} else {
 		e.takeBack(now, i, "the node says over narrowband that it has not got it")

@@ -75,6 +75,7 @@ type harness struct {
 	copy  *modelLog
 	file  string // the script, empty for commands of a Go test
 	line  int    // where its block begins
+	pins  int    // that submissions without a pin were given
 }
 
 // agentState is what the commands fill in by themselves.
@@ -84,6 +85,7 @@ const scriptStart = int64(1_700_000_000_000)
 
 func newHarness(t *testing.T) *harness {
 	h := &harness{t: t, rnd: rand.New(rand.NewPCG(1, 2)), log: newModelLog(), agent: map[string]*agentState{}}
+	h.cfg.Reserve = -1 // numbers without gaps are easier to read; order_numbers.txt has them
 	h.out.base = scriptStart
 	h.now.Wall = scriptStart
 	h.boot()

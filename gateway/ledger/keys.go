@@ -23,6 +23,10 @@ const (
 	tabAudit       = 'a'
 	tabQuiet       = 'Q'
 	tabLost        = 'L'
+	tabGiven       = 'g'
+	tabMoved       = 'J'
+	tabReserved    = 'r'
+	tabHold        = 'h'
 )
 
 func numKey(dst []byte, tab byte, n uint64) []byte {
