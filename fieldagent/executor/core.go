@@ -120,6 +120,19 @@ func New(cfg Config, records [][]byte, now Now) (*Core, Output, error) {
 	return c, c.finish(), nil
 }
 
+// Sense reports whether New can make sense of a journal: nil, an ErrNewer or an
+// ErrNonsense. What makes the core find a bug in itself makes no sense either: the
+// board would stay away for ever.
+func Sense(records [][]byte) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v", ErrNonsense, r)
+		}
+	}()
+	_, _, err = New(Config{Incarnation: 1, Check: func(string, wire.RawMap) Verdict { return Verdict{} }}, records, Now{})
+	return err
+}
+
 func (cfg *Config) fill() error {
 	def := func(v *int, d int) {
 		if *v == 0 {
