@@ -125,7 +125,7 @@ func (c *Core) pick(worker bool) *attempt {
 		case !free, !worker && !a.watch, !c.timely(a), c.olderRuns(a), !c.mayBegin(a), c.keptFrom(a), a.releases && holding:
 			continue
 		}
-		if r := lift.rank(a, c.rank(a)); best == nil || r < bestRank || r == bestRank && a.arrivedMono < best.arrivedMono {
+		if r := lift.rank(a, c.rank(a)); best == nil || r < bestRank || r == bestRank && a.came < best.came {
 			best, bestRank = a, r
 		}
 	}
@@ -289,7 +289,7 @@ func (c *Core) putBack(a *attempt) {
 	c.leaveRunning(a)
 	a.state, a.stored, a.startedMono, a.boot, a.aborted, a.cutBy = queued, true, 0, 0, false, 0
 	i := 0
-	for i < len(c.queue) && c.queue[i].arrivedMono <= a.arrivedMono {
+	for i < len(c.queue) && c.queue[i].came < a.came {
 		i++
 	}
 	c.queue = slices.Insert(c.queue, i, a)
