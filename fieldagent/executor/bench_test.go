@@ -18,6 +18,7 @@ type bench struct {
 	gateway int64 // its Unix ms when Mono was 0
 	mono    time.Duration
 	session uint64
+	newest  uint64 // event that was sent
 }
 
 func newBench(t *testing.T, cfg executor.Config) *bench {
@@ -46,8 +47,16 @@ func (b *bench) at() executor.Now {
 func (b *bench) step(in executor.Input) executor.Output {
 	out := b.core.Step(b.at(), in)
 	b.journal = append(b.journal, out.Records...)
+	for _, m := range out.Primary {
+		if e, ok := m.(*wire.Event); ok {
+			b.newest = max(b.newest, e.Number)
+		}
+	}
 	return out
 }
+
+// ack acknowledges all events.
+func (b *bench) ack() { b.receive(&wire.EventAck{Through: b.newest}) }
 
 func (b *bench) receive(m wire.Message) executor.Output {
 	return b.step(executor.Received{Message: m})

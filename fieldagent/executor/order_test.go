@@ -204,6 +204,45 @@ func TestOffIsNotHinderedByATimeInDoubt(t *testing.T) {
 	}
 }
 
+// docs/safety.md 6: a hold lasts through restarts and rewritten journals, until a
+// release that is newer than it.
+func TestHoldsLastUntilTheyAreReleased(t *testing.T) {
+	b := newBench(t, config(1))
+	b.welcome(0)
+	b.deliver(2, "a", "hold")
+	b.finish(2, wire.CodeOK)
+	for n := uint64(3); n < 6; n++ {
+		if out := b.deliver(n, "a"); ends(out)[n] != wire.CodeHeldSafe {
+			t.Errorf("instruction %d: %v", n, ends(out))
+		}
+		if n == 4 {
+			b.journal = b.core.Snapshot()
+		}
+		b.start()
+		b.welcome(b.newest)
+	}
+	release := func(seq, order uint64) wire.Code {
+		in := b.instruction(seq, "")
+		in.Intent, in.Order = "release", order
+		if out := b.receive(in); len(out.Start) == 0 {
+			return ends(out)[seq]
+		}
+		b.finish(seq, wire.CodeOK)
+		return wire.CodeOK
+	}
+	if c := release(6, 1); c != wire.CodeSuperseded || len(b.core.Holds()) != 1 {
+		t.Errorf("an older release: %v, holds %v", c, b.core.Holds())
+	}
+	if c := release(7, 0); c != wire.CodeOK || len(b.core.Holds()) != 0 {
+		t.Errorf("release: %v, holds %v", c, b.core.Holds())
+	}
+	b.start()
+	b.welcome(b.newest)
+	if out := b.deliver(8, "a"); len(out.Start) != 1 {
+		t.Errorf("released: %v", ends(out))
+	}
+}
+
 // B26: a heartbeat tells how many more may wait.
 func TestB26_HeartbeatTellsOfRoom(t *testing.T) {
 	cfg := config(1)

@@ -354,7 +354,9 @@ func (c *Core) replayQueued(r queuedRecord) error {
 		c.table.add(a)
 	case a.state == running: // it was recorded as started, not begun, and put back
 		c.leaveRunning(a)
-		a.state, a.work, a.boot, a.pulse, a.startedAt = queued, &r.Instruction, 0, nil, 0
+		again := c.newAttempt(&r.Instruction)
+		a.state, a.work, a.boot, a.pulse, a.startedAt = queued, again.work, 0, nil, 0
+		a.order, a.keeps, a.timeout, a.came = again.order, again.keeps, again.timeout, again.came
 	default:
 		return fmt.Errorf("token %s queued twice", r.Instruction.Token)
 	}
