@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -107,91 +106,44 @@ func (w *world) now() executor.Now {
 // gateway is the gateway's time, which is the true one.
 func (w *world) gateway() int64 { return wallAtStart + (w.uptime + w.mono).Milliseconds() }
 
-// check knows do (any args), which holds the lines of its argument "on", ends what
-// its argument "ends" says and is ended by "ended-by", boots the board if it
-// "reboots", and refuses what says so. It actuates if it holds lines; watch only
-// waits.
+// check knows do, which holds the lines of its argument "on" or the "board", brings
+// them to their safe levels if it is "safe" and holds them there if it is "hold",
+// drives them for a time if it is a "pulse", and boots the board if it "reboots"; and
+// release, which lets them be set again. It refuses what says so. do actuates if it
+// holds anything; watch only waits; read holds its lines and actuates nothing.
 func check(intent string, args wire.RawMap) executor.Verdict {
 	m, err := wire.DecodeMap(args)
 	if err == nil && intent == "watch" {
 		return executor.Verdict{Watch: true}
 	}
-	if err != nil || intent != "do" {
+	if err != nil || intent != "do" && intent != "release" && intent != "read" {
 		return executor.Verdict{Code: wire.CodeUnknownIntent, Detail: "no such intent"}
 	}
 	on, _ := m["on"].(string)
 	if on == "nowhere" {
 		return executor.Verdict{Code: wire.CodeNoSuchPin, Detail: "no pin nowhere"}
 	}
-	if on == "" {
-		return executor.Verdict{}
+	is := func(word string) bool { return m[word] == "yes" }
+	v := executor.Verdict{Lines: lines(on), Actuates: intent == "do" && (on != "" || is("board")), Release: intent == "release",
+		Board: is("board"), Towards: is("safe") || is("hold"), Hold: is("hold"), Reboots: is("reboots")}
+	if is("pulse") {
+		v.Pulse = &executor.Pulse{Pin: on, Line: wire.LineOf(on)}
 	}
-	v := executor.Verdict{Lines: strings.Split(on, ","), Actuates: true}
-	v.Ends, _ = m["ends"].(string)
-	v.EndedBy, _ = m["ended-by"].(string)
-	v.Reboots = m["reboots"] == "yes"
 	return v
+}
+
+// lines are the keys of names that are separated by commas.
+func lines(names string) (list []wire.LineKey) {
+	for _, n := range strings.Split(names, ",") {
+		if n != "" {
+			list = append(list, wire.LineOf(n))
+		}
+	}
+	return list
 }
 
 func config(workers int) executor.Config {
 	return executor.Config{Hello: wire.Hello{Short: "abcdef"}, Incarnation: 77, Check: check, Workers: workers, Boot: 1}
-}
-
-// language is the commands of the scripts.
-//
-//   - start: a new agent; restart: a crash and a start with what is in the journal;
-//     boot: the same, and the whole board with it.
-//   - local, remote: how the LOCAL switch stands at the next start; unplug: the board
-//     has no pins then.
-//   - cut: the last N records of the journal are lost; rewrite: it is replaced by a
-//     snapshot.
-//   - wait: time passes, and the core is woken at its deadlines.
-//   - clock: the agent's clock is off by D, not set, set.
-//   - deliver: LINES are the pins that it holds; D is a duration from the start or
-//     from now; for=D sets not_after.
-//   - ack: without N the newest event that was sent.
-//   - edges: a watch has seen something.
-//   - hand: what people do at the board.
-var language = script.New(script.Kinds{"N": script.Number, "BYTE": script.Byte, "D": script.Duration, "CLOCK": isClock, "CODE": isCode, "WHY": isEnd},
-	"start [workers=N] [queue=N] [known=N] [autonomy=D]",
-	"local", "remote", "unplug",
-	"restart [new-incarnation]",
-	"cut N",
-	"boot", "rewrite",
-	"wait D",
-	"clock CLOCK",
-	"connect [N]", "disconnect",
-	"narrowband up|down",
-	"welcome [through=N] [session=N] [heartbeat=D] [refused=WORD] [phases=BYTE]",
-	"deliver N [attempt=BYTE] [token=N] [made=D] [on=LINES] [ends=STATE] [ended-by=STATE] [reboots=YES] [prio=PRIORITY] [for=D] [timeout=D] [intent=INTENT] [sent=D] [through=N]",
-	"cancel N [attempt=BYTE] [token=N]",
-	"query N [attempt=BYTE] [token=N]",
-	"compact-cancel N [attempt=BYTE]",
-	"compact-query N [attempt=BYTE] [times=N]",
-	"ack [N] [gap]",
-	"progress N BYTE [attempt=BYTE] [token=N]",
-	"edges N N [attempt=BYTE] [token=N]",
-	"finish N [CODE] [attempt=BYTE] [token=N] [detail=WORD] [lease=PIN]",
-	"lease-end N WHY [attempt=BYTE] [token=N] [ago=D]",
-	"hand [local] [foreign=PINS]",
-	"stop",
-)
-
-func isClock(s string) error {
-	if s == "set" || s == "unset" {
-		return nil
-	}
-	return script.Duration(s)
-}
-
-func isCode(s string) error {
-	_, err := codeNamed(s)
-	return err
-}
-
-func isEnd(s string) error {
-	_, err := endNamed(s)
-	return err
 }
 
 // command runs a command of a Go test.
@@ -319,13 +271,15 @@ func (w *world) input(name string, a *arguments) {
 			w.step(executor.NarrowbandDown{})
 		}
 	case "welcome":
-		recv(&wire.Welcome{Session: a.number("session", 1), Epoch: 5, Now: w.gateway(), Through: a.number("through", 0),
+		recv(&wire.Welcome{Session: a.number("session", 1), Epoch: a.number("epoch", 5), Now: w.gateway(), Through: a.number("through", 0),
 			HeartbeatMs: uint32(a.duration(a.text("heartbeat", "1h")).Milliseconds()), Refused: a.text("refused", ""),
-			Phases: wire.Phase(a.number("phases", uint64(wire.MaxPhase)))})
+			Phases: wire.Phase(a.number("phases", uint64(wire.MaxPhase))), Rules: wire.Rules(a.number("rules", 0)), Holds: lines(a.text("holds", ""))})
 	case "deliver":
 		recv(w.instruction(a, seq, attempt, token))
 	case "cancel":
 		recv(&wire.Cancel{Seq: seq, Token: token, Reason: "operator"})
+	case "release":
+		recv(&wire.Release{Seq: seq})
 	case "query":
 		recv(&wire.Query{Refs: []wire.Ref{{Seq: seq, Token: token}}})
 	case "compact-cancel":
@@ -348,6 +302,9 @@ func (w *world) input(name string, a *arguments) {
 		r := executor.Result{Code: code, Detail: a.text("detail", "")}
 		if pin := a.text("lease", ""); pin != "" {
 			r.Lease = &executor.Lease{Pin: pin}
+		}
+		if pin := a.text("plain", ""); pin != "" {
+			r.Lease = &executor.Lease{Pin: pin, Plain: true}
 		}
 		w.step(executor.Finished{Token: token, Result: r})
 	case "progress":
@@ -385,11 +342,18 @@ func (w *world) instruction(a *arguments, seq uint64, attempt uint8, token wire.
 	in := &wire.Instruction{
 		Seq: seq, Key: wire.Key{Site: "default", Millis: made, Seq: seq}.String(), Token: token, Attempt: attempt,
 		Intent: a.text("intent", "do"), SentAt: w.gateway() + a.duration(a.text("sent", "0s")).Milliseconds(),
-		TimeoutMs: uint32(a.duration(a.text("timeout", "0s")).Milliseconds()), Through: a.number("through", 0),
+		TimeoutMs: uint32(a.duration(a.text("timeout", longLimit)).Milliseconds()), Through: a.number("through", 0),
 	}
-	if on := a.text("on", ""); on != "" {
-		in.Args = encodeMap(w.t, map[string]any{"on": on, "ends": a.text("ends", ""), "ended-by": a.text("ended-by", ""), "reboots": a.text("reboots", "")})
+	args := map[string]any{}
+	for _, word := range []string{"on", "board", "safe", "hold", "pulse", "reboots"} {
+		if v := a.text(word, ""); v != "" {
+			args[word] = v
+		}
 	}
+	if len(args) > 0 {
+		in.Args = encodeMap(w.t, args)
+	}
+	in.Order, in.Lines, in.Keep = a.number("order", 0), lines(a.text("lines", "")), a.text("keep", "") != ""
 	if f := a.text("for", ""); f != "" {
 		in.NotAfter = w.gateway() + a.duration(f).Milliseconds()
 	}
@@ -399,71 +363,6 @@ func (w *world) instruction(a *arguments, seq uint64, attempt uint8, token wire.
 	}
 	in.Priority = p
 	return in
-}
-
-// arguments are the words after a command.
-type arguments struct {
-	t     *testing.T
-	at    string
-	line  string
-	plain []string
-	named map[string]string
-}
-
-// wrong ends the test.
-func (a *arguments) wrong(format string, args ...any) {
-	a.t.Helper()
-	a.t.Fatalf("%s: %q: %s", a.at, a.line, fmt.Sprintf(format, args...))
-}
-
-func (a *arguments) text(name, def string) string {
-	if v, ok := a.named[name]; ok {
-		return v
-	}
-	return def
-}
-
-func (a *arguments) number(name string, def uint64) uint64 {
-	v, ok := a.named[name]
-	if !ok {
-		return def
-	}
-	return a.toNumber(v)
-}
-
-func (a *arguments) toNumber(s string) uint64 {
-	a.t.Helper()
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		a.wrong("%v", err)
-	}
-	return n
-}
-
-func (a *arguments) duration(s string) time.Duration {
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		a.wrong("%v", err)
-	}
-	return d
-}
-
-func codeNamed(name string) (wire.Code, error) {
-	for c := range 256 {
-		if wire.Code(c).String() == name {
-			return wire.Code(c), nil
-		}
-	}
-	return 0, fmt.Errorf("no code is called %s", name)
-}
-
-func endNamed(name string) (wire.LeaseEnd, error) {
-	for e := range wire.LeaseEnd(255) {
-		if e.String() == name {
-			return e, nil
-		}
-	}
-	return 0, fmt.Errorf("no end of a lease is called %s", name)
 }
 
 func encodeMap(t *testing.T, m map[string]any) wire.RawMap {

@@ -31,7 +31,7 @@ func (h Hold) Ended() bool { return !h.All && len(h.Pins) == 0 }
 
 // RestoreHold takes in a hold from the log.
 func (e *Engine) RestoreHold(now Now, h Hold) {
-	if h.Ended() || mutant.On(mutant.HoldForgotten) {
+	if h.Ended() || mutant.On(mutant.HoldLost) {
 		return
 	}
 	n := e.node(h.Node)

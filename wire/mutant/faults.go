@@ -48,13 +48,24 @@ const (
 	LeaseRepeated             // the gateway: "on for ten minutes" begins anew when its outcome is unknown
 	LocalOnArrival            // the agent: the LOCAL switch is looked at when something arrives, not when it starts
 	WatchTakesWorker          // the agent: a watch takes a worker from what actuates
+	OffWaitsForWorker         // the agent: what is towards safe waits for a worker and for its line
+	OffWaitsForJournal        // the agent: what is towards safe begins when its record is on disk
+	OffWaitsForRoom           // the agent: what is towards safe is not taken when there is no room
+	WithdrawalUnwritten       // the agent: "superseded" is told without being written down
+	RefusalSpares             // the agent: something towards safe that is refused or expired lets the older work live
+	MarkForgotten             // the agent: what has begun on a line is forgotten with the process
+	HoldForgotten             // the agent: a hold at the safe level is forgotten with the process
+	EpochIgnored              // the agent: work of another log of the gateway begins
+	KeepIgnored               // the agent: a line is not kept for the retry of an older instruction
+	NarrowbandFirst           // the agent: it answers over narrowband before its journal is on disk
+	QueueUnoffered            // the agent: what waits in the journal begins although this session has not offered it
 	PriorityOvertakes         // the gateway: a newer command of a line goes before an older one
 	SafeAtCapacity            // the gateway: what is towards safe has no reserve and no precedence at submission
 	WithdrawnOffered          // the gateway: what something towards safe stands for is offered again
 	NumberTwice               // the gateway: reserved numbers are given out again after a restart
 	SupersededBelieved        // the gateway: an agent's "superseded" is believed blindly
 	WindowForgets             // the gateway: what is received and waits in the agent takes no place
-	HoldForgotten             // the gateway: a restart forgets what gpio.safe holds
+	HoldLost                  // the gateway: a restart forgets what gpio.safe holds
 	HelloForAll               // the gateway: what one node's hello says counts for all
 	TwinUnseen                // the gateway: two boards of one name and one journal are not noticed
 	CompactCancelUnsent       // the gateway: a cancel is not sent over narrowband
@@ -62,13 +73,63 @@ const (
 	faults
 )
 
-var names = [faults]string{"none", "effects_first", "token_reused", "stale_accepted", "index_lost", "cursor_lost",
-	"version_stuck", "retry_timer_lost", "table_ignored", "unknown_is_success", "gap_accepted", "task_index_lost",
-	"publish_repeated", "unknown_repeated", "cancel_hides", "acts_first", "lines_ignored", "dedupe_after_run", "late_starts",
-	"forgets_on_send", "interrupted_is_ok", "result_unwritten", "restore_unseen", "board_believed", "copy_believed", "queue_unmet",
-	"stranger_cancels", "lease_forgotten", "lease_unreplaced", "early_end_lost", "lease_repeated", "local_on_arrival", "watch_takes_worker",
-	"priority_overtakes", "safe_at_capacity", "withdrawn_offered", "number_twice", "superseded_believed", "window_forgets", "hold_forgotten",
-	"hello_for_all", "twin_unseen", "compact_cancel_unsent", "unknown_unasked"}
+var names = [faults]string{
+	None:                "none",
+	EffectsFirst:        "effects_first",
+	TokenReused:         "token_reused",
+	StaleAccepted:       "stale_accepted",
+	IndexLost:           "index_lost",
+	CursorLost:          "cursor_lost",
+	VersionStuck:        "version_stuck",
+	RetryTimerLost:      "retry_timer_lost",
+	TableIgnored:        "table_ignored",
+	UnknownIsSuccess:    "unknown_is_success",
+	GapAccepted:         "gap_accepted",
+	TaskIndexLost:       "task_index_lost",
+	PublishRepeated:     "publish_repeated",
+	UnknownRepeated:     "unknown_repeated",
+	CancelHides:         "cancel_hides",
+	ActsFirst:           "acts_first",
+	LinesIgnored:        "lines_ignored",
+	DedupeAfterRun:      "dedupe_after_run",
+	LateStarts:          "late_starts",
+	ForgetsOnSend:       "forgets_on_send",
+	InterruptedIsOK:     "interrupted_is_ok",
+	ResultUnwritten:     "result_unwritten",
+	RestoreUnseen:       "restore_unseen",
+	BoardBelieved:       "board_believed",
+	CopyBelieved:        "copy_believed",
+	QueueUnmet:          "queue_unmet",
+	StrangerCancels:     "stranger_cancels",
+	LeaseForgotten:      "lease_forgotten",
+	LeaseUnreplaced:     "lease_unreplaced",
+	EarlyEndLost:        "early_end_lost",
+	LeaseRepeated:       "lease_repeated",
+	LocalOnArrival:      "local_on_arrival",
+	WatchTakesWorker:    "watch_takes_worker",
+	OffWaitsForWorker:   "off_waits_for_worker",
+	OffWaitsForJournal:  "off_waits_for_journal",
+	OffWaitsForRoom:     "off_waits_for_room",
+	WithdrawalUnwritten: "withdrawal_unwritten",
+	RefusalSpares:       "refusal_spares",
+	MarkForgotten:       "mark_forgotten",
+	HoldForgotten:       "hold_forgotten",
+	EpochIgnored:        "epoch_ignored",
+	KeepIgnored:         "keep_ignored",
+	NarrowbandFirst:     "narrowband_first",
+	QueueUnoffered:      "queue_unoffered",
+	PriorityOvertakes:   "priority_overtakes",
+	SafeAtCapacity:      "safe_at_capacity",
+	WithdrawnOffered:    "withdrawn_offered",
+	NumberTwice:         "number_twice",
+	SupersededBelieved:  "superseded_believed",
+	WindowForgets:       "window_forgets",
+	HoldLost:            "hold_lost",
+	HelloForAll:         "hello_for_all",
+	TwinUnseen:          "twin_unseen",
+	CompactCancelUnsent: "compact_cancel_unsent",
+	UnknownUnasked:      "unknown_unasked",
+}
 
 // String is the fault's name.
 func (f Fault) String() string {
