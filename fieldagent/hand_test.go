@@ -12,38 +12,8 @@ import (
 
 	"github.com/apollo-11/apollo11/fieldagent/executor"
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
-	"github.com/apollo-11/apollo11/fieldagent/journal"
 	"github.com/apollo-11/apollo11/wire"
 )
-
-// C8: a loop that has lost the gateway for the autonomy window lets the outputs
-// fall, once, and takes up what waits when the gateway is heard again.
-func TestC8_LoopLetsOutputsFallWithoutTheGateway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, journal.Options{})
-		var mu sync.Mutex
-		var falls []executor.Fall
-		start := time.Now()
-		b.loop.fall = func(f executor.Fall) {
-			mu.Lock()
-			defer mu.Unlock()
-			if falls = append(falls, f); time.Since(start) != time.Minute {
-				t.Errorf("after %v", time.Since(start))
-			}
-		}
-		b.loop.inputs <- executor.Disconnected{}
-		synctest.Wait()
-		time.Sleep(10 * time.Minute)
-		mu.Lock()
-		if len(falls) != 1 || falls[0] != executor.FallLoss {
-			t.Errorf("falls %v", falls)
-		}
-		mu.Unlock()
-		if err := b.stop(); err != nil {
-			t.Error(err)
-		}
-	})
-}
 
 // pinsUnderWatch is an owner on a simulated board, and an overseer that tells a loop
 // which only collects.

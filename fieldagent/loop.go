@@ -182,6 +182,12 @@ func (k worker) Abort(t wire.Token) {
 	}
 }
 
+func (k worker) Contact() {}
+
+func (k worker) EndLease(wire.Token) {}
+
+func (k worker) Hold([]wire.LineKey) {}
+
 func (k worker) Fall(f executor.Fall) {
 	if k.fall != nil {
 		k.fall(f)

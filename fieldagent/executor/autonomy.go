@@ -29,7 +29,7 @@ func (c *Core) mindAutonomy() {
 		return
 	}
 	if !c.alone && c.now.Mono-c.contact >= c.cfg.Autonomy {
-		c.alone, c.out.Fall = true, FallLoss
+		c.alone = true
 		c.note(LevelWarn, "the gateway is gone for longer than the autonomy window",
 			fmt.Sprintf("%v: nothing new is started until it is heard again", c.cfg.Autonomy))
 	}

@@ -106,3 +106,41 @@ func (c *clock) stepped(now Now) time.Duration {
 	}
 	return d
 }
+
+// ClockView is what the core knows of the gateway's time, as of a step: a small value
+// that anybody may keep and ask.
+type ClockView struct{ c clock }
+
+// Clock returns what is known of the gateway's time now.
+func (c *Core) Clock() ClockView { return ClockView{c.clock} }
+
+// Late reports whether work must not begin any more because of its not_after, by the
+// gateway's time; 0 is no limit. A time in doubt counts as late, but not for what is
+// towards safe.
+func (v ClockView) Late(now Now, notAfter int64, towards bool) bool {
+	if notAfter == 0 {
+		return false
+	}
+	if towards {
+		return v.c.past(now, notAfter)
+	}
+	return !v.c.ahead(now, notAfter)
+}
+
+// past reports whether the gateway's time is later than ms for certain.
+func (c *clock) past(now Now, ms int64) bool {
+	e, ok := c.earliest(now)
+	return ok && e > ms
+}
+
+// ahead reports whether the gateway's time is not later than ms for certain.
+func (c *clock) ahead(now Now, ms int64) bool {
+	l, ok := c.latest(now)
+	return ok && l <= ms
+}
+
+// earliest is the earliest that the gateway's time can be, in Unix ms. ok is false
+// when that is not known.
+func (c *clock) earliest(now Now) (ms int64, ok bool) {
+	return c.low + now.Mono.Milliseconds(), c.heardOf
+}

@@ -42,6 +42,11 @@ type Core struct {
 
 	leases []*lease // whose ends have not been told, by their beginning
 
+	marks  map[wire.LineKey]uint64 // highest number begun; 0 is the board
+	holds  map[wire.LineKey]bool
+	pulses []Pulse // that the end of the agent has cut
+	levels []byte  // of the pins of the hello, packed
+
 	session session
 	stop    stopping
 
@@ -68,7 +73,8 @@ func New(cfg Config, records [][]byte, now Now) (*Core, Output, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, Output{}, fmt.Errorf("agent configuration: %w", err)
 	}
-	c := &Core{cfg: cfg, table: newTable(cfg.MaxKnown), next: firstEvent, unmet: firstEvent, resendIn: ResendAfter, now: now}
+	c := &Core{cfg: cfg, table: newTable(cfg.MaxKnown), next: firstEvent, unmet: firstEvent, resendIn: ResendAfter, now: now,
+		marks: map[wire.LineKey]uint64{}, holds: map[wire.LineKey]bool{}}
 	c.session.started, c.contact, c.local = now.Mono, now.Mono, cfg.Local
 	for i, r := range records {
 		if err := c.replay(i, r); err != nil {
@@ -157,6 +163,10 @@ func (c *Core) Step(now Now, in Input) Output {
 		c.progressed(in)
 	case LeaseEnded:
 		c.leaseEnded(in)
+	case Pins:
+		c.newPins(in)
+	case Levels:
+		c.levels = in.Levels
 	case Hand:
 		c.hand(in)
 	case Tick:

@@ -11,14 +11,6 @@ import (
 // result is known: one that failed, and the one that worked.
 const maxEarlyEnds = 2
 
-// Lease is an output that an attempt has set for a limited time. The owner of the
-// pins ends it, whatever becomes of disk and link; the core remembers only that
-// its end is still to be told.
-type Lease struct {
-	Pin   string
-	Level bool // the pin has it when the lease has ended: its safe level
-}
-
 // lease is a lease whose end has not been told. It can outlive what the table
 // remembers of its attempt.
 type lease struct {
@@ -159,7 +151,7 @@ func withoutLease(list []*lease, t wire.Token) []*lease {
 }
 
 func (c *Core) replayLease(r leaseRecord) error {
-	c.leases = append(withoutLease(c.leases, r.Token), &lease{Lease: Lease{r.Pin, r.Level}, failed: r.Failed,
+	c.leases = append(withoutLease(c.leases, r.Token), &lease{Lease: Lease{Pin: r.Pin, Level: r.Level}, failed: r.Failed,
 		attempt: attempt{seq: r.Seq, token: r.Token, attempt: r.Attempt, made: r.Made, trace: r.Trace, intent: r.Intent,
 			receivedAt: r.ReceivedAt, startedAt: r.StartedAt}})
 	c.table.see(r.Seq, r.Token.Seq)

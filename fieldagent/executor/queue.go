@@ -225,6 +225,7 @@ func (c *Core) start(a *attempt) {
 	c.out.Start = append(c.out.Start, Work{
 		Token: a.token, Seq: a.seq, Attempt: a.attempt, Key: in.Key, Trace: a.trace,
 		Intent: a.intent, Args: in.Args, At: a.startedAt, Timeout: a.timeout,
+		Order: max(in.Order, in.Seq), Lines: a.lines, NotAfter: in.NotAfter,
 	})
 	c.noteOf(LevelDebug, a, "started", "")
 }

@@ -36,7 +36,8 @@ type (
 	// *wire.Query, *wire.Welcome or *wire.EventAck. The core keeps it.
 	Received struct{ Message wire.Message }
 	// ReceivedCompact is a frame from the gateway on the narrowband path:
-	// wire.CompactQuery or wire.CompactCancel.
+	// wire.CompactQuery, wire.CompactCancel or wire.CompactSafe. The last is for the
+	// owner of the pins, to whom the shell gives it; the core only hears the gateway.
 	ReceivedCompact struct{ Frame any }
 	// Finished says that work which Output.Start asked for has ended.
 	Finished struct {
@@ -54,12 +55,23 @@ type (
 		Percent uint8
 		Payload wire.RawMap // nil for none
 	}
-	// LeaseEnded says that the lease of an attempt has ended, Ago before now.
+	// LeaseEnded says that the lease of an attempt has ended, Ago before now. Level is
+	// what the owner of the pins has driven, nil if it does not know.
 	LeaseEnded struct {
 		Token wire.Token
 		Why   wire.LeaseEnd
 		Ago   time.Duration
+		Level *bool
 	}
+	// Pins is the pin map after a reload: it takes the place of Config.Hello.Pins and
+	// Traits, the gateway gets another hello, and what waits is judged anew.
+	Pins struct {
+		Names  []string
+		Traits []wire.PinTraits // in the same order
+	}
+	// Levels is how the pins of the hello stand, in its order (wire.PackLevels),
+	// whenever the level or the hold of an output changes.
+	Levels struct{ Levels []byte }
 	// Hand is what people do at the board, whenever that changes.
 	Hand struct {
 		Local   bool           // the LOCAL switch is on
@@ -81,6 +93,8 @@ func (Finished) input()        {}
 func (Unstarted) input()       {}
 func (Progressed) input()      {}
 func (LeaseEnded) input()      {}
+func (Pins) input()            {}
+func (Levels) input()          {}
 func (Hand) input()            {}
 func (Tick) input()            {}
 func (Stop) input()            {}
@@ -90,8 +104,28 @@ type Result struct {
 	Code    wire.Code   // a final one
 	Detail  string      // a sentence for people
 	Payload wire.RawMap // nil for none
-	// Lease is an output that the work has set for a limited time, nil for none.
+	// Lease is an output that the work has set and that the board may end by itself,
+	// nil for none.
 	Lease *Lease
+}
+
+// Lease is an output that an attempt has set away from its safe level. The owner of
+// the pins ends it, whatever becomes of disk and link; the core remembers only that
+// its end is still to be told.
+type Lease struct {
+	Pin   string
+	Level bool // the pin has it when the lease has ended, if LeaseEnded does not say: its safe level
+	// Plain says that it has no time limit: it ends when the board ends it (loss, stop,
+	// start, reload). That a later instruction has replaced it is told nobody.
+	Plain bool
+}
+
+// Pulse is what drives a line for a time and was under way when the agent ended.
+type Pulse struct {
+	Token wire.Token
+	Pin   string
+	Line  wire.LineKey
+	Off   bool // the level at which it should have ended
 }
 
 // Work is one attempt to execute.
@@ -103,9 +137,24 @@ type Work struct {
 	Trace   wire.Trace
 	Intent  string
 	Args    wire.RawMap
+	// Order is its number in the order at its lines, 0 for what has no place there.
+	// The owner of the pins looks at it at every drive.
+	Order uint64
+	// Lines are what it holds. Towards safe they are what it drives, more or fewer than
+	// its arguments name: the line that the gateway meant as well, if the name has moved
+	// since, and none on which something newer has begun.
+	Lines []wire.LineKey
+	// Towards and Hold are those of its Verdict.
+	Towards, Hold bool
+	// Again says that it has a stored answer, or no room for one, and is driven once
+	// more: its Finished changes nothing and may be left out.
+	Again bool
 	// At is the Unix time in ms of the start, the gateway's if the agent's clock is
 	// not set.
 	At int64
+	// NotAfter is the Unix time in ms by the gateway's clock after which it must not
+	// begin, 0 for no limit. Whoever drives a pin asks ClockView.Late right before.
+	NotAfter int64
 	// Timeout bounds the execution. Work that has not ended OverdueAfter later is
 	// given up.
 	Timeout time.Duration
@@ -113,13 +162,30 @@ type Work struct {
 
 // Output is what the shell has to do, in this order.
 type Output struct {
+	// Contact says that the gateway works with this agent, as of this step: for the
+	// timer of the owner of the pins that ends outputs when it is lost. While it lasts
+	// it is said in every step, and there is a step in each quarter of the autonomy
+	// window.
+	Contact bool
+	// Urgent is work towards safe. It is the one thing that is begun before it is
+	// written down: neither the journal nor a worker nor anything else may hold it up.
+	// The owner of the pins still looks at NotAfter, at the LOCAL switch and at the
+	// numbers. It gives one Finished, unless it is Again.
+	Urgent []Work
 	// Records are appended to the journal and synced before anything below.
 	Records [][]byte
 	// Start is work to begin, unless it is TooLate for it by now: then it goes into
 	// the next Unstarted. Anything else gives one Finished.
 	Start []Work
-	// Abort is running work to stop. It still gives its Finished.
+	// Abort is running work to stop, at the safe levels. It still gives its Finished.
 	Abort []wire.Token
+	// EndLease are attempts whose lease is to end now, at the safe level, because they
+	// were cancelled. The owner of the pins decides by the token: a lease that a later
+	// instruction has replaced is none of theirs. It is told by LeaseEnded.
+	EndLease []wire.Token
+	// Hold are lines that the gateway has held at their safe levels from now on, for
+	// the owner of the pins. It does not drive them.
+	Hold []wire.LineKey
 	// Fall asks for outputs to be set to their safe levels. What comes of it is told
 	// by LeaseEnded.
 	Fall Fall
@@ -142,7 +208,7 @@ type Fall uint8
 
 const (
 	FallNone Fall = 0
-	FallLoss Fall = 1 // the gateway is lost: those that the pin map says
+	FallLoss Fall = 1 // not said any more: the loss is a state of the owner of the pins
 	FallStop Fall = 2 // the agent stops: all that have a safe level
 )
 
@@ -178,9 +244,13 @@ type Verdict struct {
 	Code   wire.Code
 	Detail string
 	// Lines are what the execution holds. Instructions that share one never overlap.
+	// Those of a Release are what it releases; none for all that is held.
 	Lines []wire.LineKey
 	// Board says that it holds every line of the board instead.
 	Board bool
+	// Pulse is the end of a pulse, nil for none: its Pin, Line and Off. It is written
+	// down with the start, so that the next start of the agent can drive the level.
+	Pulse *Pulse
 	// Towards says that it only brings its lines to their safe levels: it waits for
 	// nothing and ends what runs there (docs/safety.md 5).
 	Towards bool
@@ -208,7 +278,7 @@ type Verdict struct {
 // defaults below.
 type Config struct {
 	// Hello is the template of the agent's introduction: Version, Labels, Short,
-	// Intents, Pins, Board.
+	// Intents, Actuating, Pins, Traits, Board, Nonce.
 	Hello wire.Hello
 	// Incarnation is a random number, used if the journal is empty. Not 0.
 	Incarnation uint64

@@ -34,10 +34,16 @@ type Recorder interface {
 
 // Hands carry out what was decided. None of them blocks.
 type Hands interface {
+	// Contact tells the owner of the pins that the gateway works with this agent.
+	Contact()
 	// Start begins the execution of an attempt.
 	Start(executor.Work)
 	// Abort stops one that runs.
 	Abort(wire.Token)
+	// EndLease ends the lease of one that has ended, at the safe level.
+	EndLease(wire.Token)
+	// Hold tells the owner of the pins which lines the gateway has held.
+	Hold([]wire.LineKey)
 	// Fall sets outputs to their safe levels.
 	Fall(executor.Fall)
 	// Primary and Narrowband send on the two paths. They may lose it.
@@ -71,10 +77,14 @@ func Collect(core *executor.Core, now func() executor.Now, in executor.Input, ne
 // join adds a later output to all. Each kind keeps its order, and the kinds keep
 // theirs.
 func join(all *executor.Output, out executor.Output) {
+	all.Contact = all.Contact || out.Contact
+	all.Urgent = append(all.Urgent, out.Urgent...)
 	all.Records = append(all.Records, out.Records...)
 	all.Start = append(all.Start, out.Start...)
 	all.Abort = append(all.Abort, out.Abort...)
-	all.Fall = max(all.Fall, out.Fall) // a stop is more than a loss
+	all.EndLease = append(all.EndLease, out.EndLease...)
+	all.Hold = append(all.Hold, out.Hold...)
+	all.Fall = max(all.Fall, out.Fall)
 	all.Primary = append(all.Primary, out.Primary...)
 	all.Narrowband = append(all.Narrowband, out.Narrowband...)
 	all.Notes = append(all.Notes, out.Notes...)
@@ -101,9 +111,16 @@ func New(core *executor.Core, j Recorder, h Hands, now func() executor.Now, rewr
 }
 
 // Perform does what the core decided, in the order that the core's package
-// documents: nothing happens before the records are durable. late are the works
-// that it did not begin; if there are any, they are the core's next input.
+// documents: nothing happens before the records are durable, but what is towards
+// safe. late are the works that it did not begin; if there are any, they are the
+// core's next input.
 func (p *Performer) Perform(out executor.Output) (late []wire.Token, err error) {
+	if out.Contact {
+		p.hands.Contact()
+	}
+	for _, w := range out.Urgent {
+		p.hands.Start(w)
+	}
 	if mutant.On(mutant.ActsFirst) {
 		p.act(out)
 		out = executor.Output{Records: out.Records, Fatal: out.Fatal}
@@ -128,6 +145,12 @@ func (p *Performer) act(out executor.Output) (late []wire.Token) {
 	}
 	for _, t := range out.Abort {
 		p.hands.Abort(t)
+	}
+	for _, t := range out.EndLease {
+		p.hands.EndLease(t)
+	}
+	if len(out.Hold) > 0 {
+		p.hands.Hold(out.Hold)
 	}
 	if out.Fall != executor.FallNone {
 		p.hands.Fall(out.Fall)

@@ -94,6 +94,9 @@ func (s *site) Size() int64                { return 0 }
 func (s *site) Start(w executor.Work)      { s.did = append(s.did, fmt.Sprintf("start %d", w.Seq)) }
 func (s *site) Abort(wire.Token)           { s.did = append(s.did, "abort") }
 func (s *site) Note(executor.Note)         {}
+func (s *site) Contact()                   {}
+func (s *site) EndLease(wire.Token)        { s.did = append(s.did, "end lease") }
+func (s *site) Hold([]wire.LineKey)        { s.did = append(s.did, "hold") }
 func (s *site) Fall(executor.Fall)         { s.did = append(s.did, "fall") }
 func (s *site) Narrowband(wire.CompactAck) {}
 func (s *site) Primary(m wire.Message) {

@@ -199,19 +199,23 @@ func (o *owner) fallBack(pin string, why wire.LeaseEnd) {
 }
 
 // Fall implements round.Hands.
-func (a *agent) Fall(f executor.Fall) {
+func (a *agent) Fall(executor.Fall) {
 	a.later(between(a.pins.rnd, 0, endWay), func() {
 		for _, p := range outputs {
-			switch {
-			case f == executor.FallStop:
-				// The owner calls what the safe levels end replaced; the core knows better.
-				a.pins.fallBack(p.name, wire.LeaseReplaced)
-			case p.onLoss:
-				a.pins.fallBack(p.name, wire.LeaseLoss)
-			}
+			// The owner calls what the safe levels end replaced; the core knows better.
+			a.pins.fallBack(p.name, wire.LeaseReplaced)
 		}
 	})
 }
+
+// Contact implements round.Hands.
+func (a *agent) Contact() {}
+
+// Hold implements round.Hands.
+func (a *agent) Hold([]wire.LineKey) {}
+
+// EndLease implements round.Hands.
+func (a *agent) EndLease(wire.Token) {}
 
 // request is what the arguments of an instruction ask of an output.
 type request struct {
