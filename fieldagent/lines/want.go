@@ -40,13 +40,17 @@ func (c *Core) refusal(l *line, w Want) Refusal {
 		return Refusal{Reason: NoLine}
 	}
 	away := !l.towards(w)
+	newest := c.Mark(l.Key)
+	if !away {
+		newest = c.marks[l.Key] // what held the whole board has not moved this line
+	}
 	switch s := l.set; {
 	case !l.Output:
 		return Refusal{Reason: NotOutput}
 	case !l.HasSafe && (w.Safe || w.For > 0):
 		return Refusal{Reason: NoSafe}
-	case w.Order > 0 && w.Order < c.Mark(l.Key):
-		return Refusal{Reason: Superseded, By: c.Mark(l.Key)}
+	case w.Order > 0 && w.Order < newest:
+		return Refusal{Reason: Superseded, By: newest}
 	case c.hands == HandsOn:
 		return Refusal{Reason: ByHand}
 	case c.hands == HandsUnknown && away:
