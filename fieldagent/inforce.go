@@ -60,9 +60,38 @@ func outputs(board gpio.Board, maps ...[]gpio.PinConfig) (list []LineRule) {
 	return list
 }
 
+// LetGo lists what has to be let go of: the outputs of the map in force and those of a
+// pin map that may come next, by their lines. Where both have a line, the one in force
+// counts: that is how it was driven. Errors are lines that the board does not have.
+func LetGo(board gpio.Board, m InForce, pins []gpio.PinConfig) (list []LineRule, errs []error) {
+	var forced []gpio.PinConfig
+	for _, r := range m.Pins {
+		c, err := r.Config()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("pin %s: %w", r.Name, err))
+			continue
+		}
+		forced = append(forced, c)
+	}
+	list = outputs(board, forced, pins)
+	for _, c := range append(forced, pins...) {
+		line := c.Line
+		if line == "" {
+			line = c.Name
+		}
+		if _, err := board.Resolve(line); err != nil && c.Mode == gpio.Output && c.Safe != nil {
+			errs = append(errs, fmt.Errorf("pin %s is not safe: %w", c.Name, err))
+		}
+	}
+	return list, errs
+}
+
 // Config is the rule as a line of a pin map.
 func (r LineRule) Config() (gpio.PinConfig, error) {
-	bias, err := gpio.ParseBias(r.Bias)
+	bias, err := gpio.AsIs, error(nil)
+	if r.Bias != "" {
+		bias, err = gpio.ParseBias(r.Bias)
+	}
 	return gpio.PinConfig{Name: r.Name, Line: r.Line, Mode: gpio.Output, ActiveLow: r.ActiveLow, Bias: bias, Safe: r.Safe}, err
 }
 

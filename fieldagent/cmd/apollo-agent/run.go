@@ -22,6 +22,7 @@ const (
 	exitOK    = 0
 	exitError = 1 // it could not start or must not go on
 	exitUsage = 2 // the command line or the configuration is wrong
+	exitLook  = 3 // apollo-agent safe: done, and somebody has to look at something
 )
 
 const usage = `apollo-agent executes instructions of the gateway on this board.
