@@ -128,6 +128,8 @@ func TestF4_F11_OffEndsAPulseAtOnce(t *testing.T) {
 	g := newGateway(t, "")
 	b := newBoard(t, g.url(), "")
 	b.cfg.Workers = 1
+	off := gpio.Low
+	b.cfg.Pins = []gpio.PinConfig{{Name: "GPIO17", Mode: gpio.Output, Safe: &off}}
 	b.start()
 	g.until("hello", func() bool { return len(g.hellos) == 1 })
 	g.send(instruction(t, 1, wire.IntentGPIOPulse, map[string]any{"pin": "GPIO17", "width_ms": uint64(300_000)}))

@@ -41,19 +41,20 @@ var rooms = []struct {
 		[]string{"go.yaml.in/yaml/v3", "github.com/prometheus/client_golang/", "github.com/cockroachdb/pebble/v2/vfs"}},
 	{"fieldagent/executor", []string{"wire"}, nil},
 	{"fieldagent/journal", []string{"wire"}, []string{"golang.org/x/sys/"}},
-	{"fieldagent/gpio", nil, []string{"periph.io/x/", "golang.org/x/sys/"}},
+	{"fieldagent/lines", []string{"wire"}, nil},
+	{"fieldagent/gpio", []string{"wire", "fieldagent/lines"}, []string{"periph.io/x/", "golang.org/x/sys/"}},
 	{"fieldagent/intent", []string{"wire", "fieldagent/gpio"}, []string{"golang.org/x/sys/"}},
 	{"fieldagent/link", []string{"wire"}, []string{"github.com/eclipse/paho.mqtt.golang", "golang.org/x/sys/"}},
 	{"fieldagent/guard", nil, []string{"golang.org/x/sys/"}},
 	{"fieldagent/bench", []string{"wire/logsink", "fieldagent", "fieldagent/gpio", "fieldagent/journal"}, nil},
 	{"fieldagent/cmd/apollo-agent", []string{"wire/logsink", "fieldagent", "fieldagent/bench"}, nil},
-	{"fieldagent", []string{"wire", "fieldagent/executor", "fieldagent/journal", "fieldagent/gpio", "fieldagent/guard", "fieldagent/intent", "fieldagent/link"}, []string{"go.yaml.in/yaml/v3", "golang.org/x/sys/"}},
-	{"firmware-sim", []string{"wire", "storage", "broker", "gateway", "gateway/engine", "gateway/ledger", "gateway/scada", "gateway/api", "fieldagent", "fieldagent/executor", "fieldagent/journal", "fieldagent/gpio", "fieldagent/intent", "fieldagent/link"},
+	{"fieldagent", []string{"wire", "fieldagent/executor", "fieldagent/journal", "fieldagent/gpio", "fieldagent/lines", "fieldagent/guard", "fieldagent/intent", "fieldagent/link"}, []string{"go.yaml.in/yaml/v3", "golang.org/x/sys/"}},
+	{"firmware-sim", []string{"wire", "storage", "broker", "gateway", "gateway/engine", "gateway/ledger", "gateway/scada", "gateway/api", "fieldagent", "fieldagent/executor", "fieldagent/journal", "fieldagent/gpio", "fieldagent/lines", "fieldagent/intent", "fieldagent/link"},
 		[]string{"github.com/cockroachdb/pebble/v2", "github.com/eclipse/paho.mqtt.golang", "github.com/mochi-mqtt/server/v2", "golang.org/x/sys/"}},
 }
 
 // pure are the rooms that decide: no clock, goroutine, I/O or global randomness.
-var pure = []string{"gateway/engine", "fieldagent/executor", "wire"}
+var pure = []string{"gateway/engine", "fieldagent/executor", "fieldagent/lines", "wire"}
 
 type file struct {
 	dir  string // from the top, with slashes
