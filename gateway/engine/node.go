@@ -315,6 +315,7 @@ func (e *Engine) align(now Now, n *node, m *wire.Hello) (old bool) {
 	case c.Incarnation != m.Incarnation:
 		if c.Incarnation != 0 {
 			e.incident(now, "agent_reset", n.ID, "the agent has lost its journal and with it what it had done")
+			e.replaced(now, n)
 			e.forgotten(now, n)
 		}
 		*c = Cursor{Incarnation: m.Incarnation, Last: m.First - 1}
@@ -349,6 +350,26 @@ func (e *Engine) forgotten(now Now, n *node) {
 		}
 		e.giveUp(now, i, ReasonForgotten, "the agent lost its memory while it had the instruction")
 		e.arm(now, i)
+	}
+}
+
+// replaced holds for an operator what waited for a board or a journal that is another
+// one now: nobody knows what the new one moves. Only what leads to safe goes on
+// (docs/safety.md 2).
+func (e *Engine) replaced(now Now, n *node) {
+	for _, i := range n.opened() {
+		if i.byHand || i.safe || i.By != 0 || !i.task.act.Moves() {
+			continue
+		}
+		i.Retry.Max = min(i.Retry.Max, i.Retries)
+		switch {
+		case i.waiting():
+			e.giveUp(now, i, i.Reason, "its node's board or journal was replaced: somebody must say whether another attempt is wanted")
+			e.arm(now, i)
+		case e.unsent(i):
+			e.giveUp(now, i, ReasonReplaced, "its node's board or journal was replaced while it waited: somebody must say whether it is still wanted")
+			e.arm(now, i)
+		}
 	}
 }
 

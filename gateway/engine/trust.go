@@ -190,8 +190,8 @@ func (e *Engine) mistrust(now Now, n *node, word Top, told bool) {
 func (e *Engine) maybeDone(now Now, n *node, upTo uint64) {
 	const why = "this log is an older copy: it may have been executed since the copy was made"
 	for _, i := range n.opened() {
-		if i.byHand || i.Seq > upTo {
-			continue
+		if i.byHand || i.Seq > upTo || i.safe {
+			continue // what leads to safe waits for no doubt: its agent judges it by its number
 		}
 		i.Doubted = true
 		i.Retry.Max = min(i.Retry.Max, i.Retries)
