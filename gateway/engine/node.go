@@ -266,33 +266,6 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	}
 }
 
-// otherBoard says why a hello is not believed to be that of the board that the log
-// knows; empty when it is.
-func (e *Engine) otherBoard(now Now, n *node, m *wire.Hello) string {
-	if slices.Contains(n.ended[:], m.Session) {
-		return "" // overtaken by its own end
-	}
-	before := e.meet(now, n, m)
-	if why := e.second(now, n, m); why != "" {
-		return why
-	}
-	if n.twins.on {
-		return ""
-	}
-	if why := e.older(now, n, m, before); why != "" {
-		return why
-	}
-	return e.impostor(now, n, m)
-}
-
-// know counts a node that has said hello.
-func (e *Engine) know(n *node) {
-	if !n.known {
-		n.known = true
-		e.known++
-	}
-}
-
 // unwelcome says why a node cannot be worked with; empty when it can.
 func (e *Engine) unwelcome(id string, m *wire.Hello) string {
 	if want := wire.Short(id); m.Short != want {
@@ -350,26 +323,6 @@ func (e *Engine) forgotten(now Now, n *node) {
 		}
 		e.giveUp(now, i, ReasonForgotten, "the agent lost its memory while it had the instruction")
 		e.arm(now, i)
-	}
-}
-
-// replaced holds for an operator what waited for a board or a journal that is another
-// one now: nobody knows what the new one moves. Only what leads to safe goes on
-// (docs/safety.md 2).
-func (e *Engine) replaced(now Now, n *node) {
-	for _, i := range n.opened() {
-		if i.byHand || i.safe || i.By != 0 || !i.task.act.Moves() {
-			continue
-		}
-		i.Retry.Max = min(i.Retry.Max, i.Retries)
-		switch {
-		case i.waiting():
-			e.giveUp(now, i, i.Reason, "its node's board or journal was replaced: somebody must say whether another attempt is wanted")
-			e.arm(now, i)
-		case e.unsent(i):
-			e.giveUp(now, i, ReasonReplaced, "its node's board or journal was replaced while it waited: somebody must say whether it is still wanted")
-			e.arm(now, i)
-		}
 	}
 }
 

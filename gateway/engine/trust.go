@@ -278,3 +278,31 @@ func (e *Engine) implausible(now Now, n *node, word Top, left uint64) {
 		"the agent has seen instruction %d and token %d, this log has given out up to %d and %d: that is not believed on its word alone; "+
 			"%d more can have been lost, and instructions number up to %d", word.Seq, word.Token, c.NextSeq-1, c.NextToken-1, left, uint64(lastSeq)))
 }
+
+// replaced holds for an operator what waited for a board or a journal that is another
+// one now: nobody knows what the new one moves. Only what leads to safe goes on
+// (docs/safety.md 2).
+func (e *Engine) replaced(now Now, n *node) {
+	for _, i := range n.opened() {
+		if i.byHand || i.safe || i.By != 0 || !i.task.act.Moves() {
+			continue
+		}
+		i.Retry.Max = min(i.Retry.Max, i.Retries)
+		switch {
+		case i.waiting():
+			e.giveUp(now, i, i.Reason, "its node's board or journal was replaced: somebody must say whether another attempt is wanted")
+			e.arm(now, i)
+		case e.unsent(i):
+			e.giveUp(now, i, ReasonReplaced, "its node's board or journal was replaced while it waited: somebody must say whether it is still wanted")
+			e.arm(now, i)
+		}
+	}
+}
+
+// know counts a node that has said hello.
+func (e *Engine) know(n *node) {
+	if !n.known {
+		n.known = true
+		e.known++
+	}
+}
