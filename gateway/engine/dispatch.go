@@ -330,6 +330,9 @@ func (e *Engine) giveUp(now Now, i *inst, reason, detail string) {
 	i.Reason, i.Detail, i.SettledAt = reason, detail, now.Wall
 	e.safeEnded(now, i)
 	again := reason == ReasonExecution || reason == ReasonForgotten
+	if seq, _ := e.newerThan(i); seq != 0 {
+		again = false // an unknown outcome holds no line against newer work, and comes back behind none
+	}
 	if again && i.safe && e.again(now, i, detail) || again && e.mayRepeat(i, wire.CodeNone, reason) && e.retry(now, i) {
 		return
 	}
