@@ -28,7 +28,7 @@ import (
 //	goodbye NODE [session=N] [lost] [unstarted=N,N]
 //	gone NODE [session=N]
 //	cancel T | seq=N [by=U]
-//	operate ACTION [seq=N] [dead=N] [for=D] [note=WORD] [by=U]
+//	operate ACTION [seq=N] [dead=N] [for=D] [note=WORD] [by=U] [yes]
 //	garbage KIND FROM REASON BYTES
 //	crash before|after               power cut at the end of this round: before or after its commit
 //	config K=V                       and a new, empty gateway
@@ -156,7 +156,7 @@ func (h *harness) input(c *command) engine.Input {
 		return &engine.NarrowbandUp{Short: wire.Short(c.word(0)), Up: c.word(1) == "up"}
 	case "operate":
 		in := &engine.Operate{Action: engine.Action(c.word(0)), Seq: c.number("seq", 0), Dead: c.number("dead", 0),
-			Actor: c.text("by", "ops"), Note: c.text("note", ""), Path: engine.PathHTTP, Reply: "caller"}
+			Actor: c.text("by", "ops"), Note: c.text("note", ""), Path: engine.PathHTTP, AcceptUnknown: c.has("yes"), Reply: "caller"}
 		if v := c.text("for", ""); v != "" {
 			in.Until = h.now.Wall + c.span(v).Milliseconds()
 		}
@@ -344,21 +344,9 @@ func (h *harness) hello(c *command) *wire.Hello {
 		}
 		top[k] = n
 	}
-	m := &wire.Hello{TopSeq: top[0], TopToken: top[1], Clock: h.clock(c), ClockSet: h.clock(c) != 0,
+	return withTraits(c, &wire.Hello{TopSeq: top[0], TopToken: top[1], Clock: h.clock(c), ClockSet: h.clock(c) != 0,
 		Session: a.session, Incarnation: a.incarnation, Short: c.text("short", wire.Short(c.word(0))),
-		Labels: c.pairs("labels"), Intents: c.list("intents"), First: c.number("first", a.next), Next: a.next}
-	for _, p := range c.list("pins") {
-		name, safe, _ := strings.Cut(p, ":")
-		t := wire.PinTraits{Line: wire.LineOf("chip:" + name), Flags: wire.PinOutput}
-		if safe != "-" {
-			t.Flags |= wire.PinHasSafe
-		}
-		if safe == "1" {
-			t.Flags |= wire.PinSafeHigh
-		}
-		m.Rules, m.Pins, m.Traits = wire.NewestRules, append(m.Pins, name), append(m.Traits, t)
-	}
-	return m
+		Labels: c.pairs("labels"), Intents: c.list("intents"), First: c.number("first", a.next), Next: a.next})
 }
 
 // clock is an agent's clock that is off by clock=D, 0 when that is not given.
@@ -370,7 +358,10 @@ func (h *harness) clock(c *command) int64 {
 }
 
 func (h *harness) heartbeat(c *command) *engine.Uplink {
-	m := &wire.Heartbeat{Session: c.number("session", h.agentOf(c).session), Clock: h.clock(c), Local: c.has("local"), Room: uint32(c.number("room", 0))}
+	m := &wire.Heartbeat{Session: c.number("session", h.agentOf(c).session), Clock: h.clock(c), Local: c.has("local")}
+	if withLevels(c, m); m.Levels != nil {
+		m.Next = c.number("next", h.agentOf(c).next)
+	}
 	for _, p := range c.list("foreign") {
 		m.Foreign = append(m.Foreign, wire.Foreign{Pin: p, Found: 1})
 	}

@@ -59,7 +59,7 @@ func (e *Engine) mayFly(n *node) bool {
 	if mutant.On(mutant.WindowForgets) {
 		inside = 0
 	}
-	return n.online && !n.doubtful && !n.full && n.flying < window && inside < insideWindows*e.cfg.Window && len(n.queue) > 0
+	return n.online && !n.doubtful && !n.twins.on && !n.full && n.flying < window && inside < insideWindows*e.cfg.Window && len(n.queue) > 0
 }
 
 // noRoom takes back an attempt that the agent had no room for. That is no failure: it

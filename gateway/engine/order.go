@@ -60,7 +60,6 @@ type orders struct {
 	loose    int     // of wanting, those that stand at no line
 	full     bool    // the agent's queue has no room
 	inside   int     // sent, not ended, not known to run
-	topSeq   uint64  // of its latest hello
 	learning bool    // its lines are being made anew
 	learned  learned
 }
@@ -500,7 +499,8 @@ func (e *Engine) pressed(i *inst) bool {
 // newer ones, while its node can be reached.
 func (e *Engine) watchBlock(now Now, i *inst) {
 	// What waits for a place in the window or for room in the agent is not stuck.
-	stuck := i.Attempt != 0 && !i.wants && (i.ReceivedAt == 0 || i.waiting()) && i.node.online && !i.node.doubtful && i.blocks() != nil
+	n := i.node
+	stuck := i.Attempt != 0 && !i.wants && (i.ReceivedAt == 0 || i.waiting()) && n.online && !n.doubtful && !n.twins.on && i.blocks() != nil
 	switch {
 	case stuck && i.blockAt == 0:
 		i.blockAt = now.in(max(0, wire.OrderWait-i.blocked))
@@ -561,7 +561,8 @@ func (e *Engine) reconsiderNode(n *node) {
 
 // Wait says what an instruction waits for.
 type Wait struct {
-	// For is the older instruction of its line, by number and by name.
+	// For is the older instruction of its line, by number and by name; 0 if it is held
+	// back for another reason.
 	For uint64
 	Key string
 	// Until is when that one ends at the latest, Unix ms, as far as it is known; 0 if
@@ -575,6 +576,9 @@ type Wait struct {
 // if it does not wait for another one.
 func (e *Engine) Waits(now Now, seq uint64) (Wait, bool) {
 	i := e.insts[seq]
+	if i != nil && i.wants && !i.safe && i.node.twins.on {
+		return Wait{Why: "held back: two boards say hello as " + i.Node}, true
+	}
 	if i == nil || !i.wants || i.safe || i.queued() || len(i.places) == 0 {
 		return Wait{}, false
 	}

@@ -32,7 +32,7 @@ func (o *simOperator) next() {
 }
 
 func (o *simOperator) act() {
-	in := &engine.Operate{Actor: o.name, Note: "by hand", Path: engine.PathHTTP}
+	in := &engine.Operate{Actor: o.name, Note: "by hand", Path: engine.PathHTTP, AcceptUnknown: true}
 	queue := slices.Sorted(maps.Keys(o.w.gateway.log.queue))
 	dead := slices.Sorted(maps.Keys(o.w.gateway.log.dead))
 	switch k := o.w.rnd.IntN(8); {

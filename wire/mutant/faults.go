@@ -15,46 +15,50 @@ type Fault uint8
 
 // The faults. None is the product as it is.
 const (
-	None               Fault = iota
-	EffectsFirst             // the gateway: effects leave before the commit
-	TokenReused              // the gateway: a retry keeps the token of the attempt before
-	StaleAccepted            // the gateway: a report is believed whatever its token
-	IndexLost                // the gateway: a task is not marked unfinished in the log
-	CursorLost               // the gateway: an event's number is not written with what it caused
-	VersionStuck             // the gateway: a change does not raise the version
-	RetryTimerLost           // the gateway: after a restart nobody waits for a retry
-	TableIgnored             // the gateway: a result is a jump, and the transition table is not asked
-	UnknownIsSuccess         // the gateway: an unknown outcome is taken for success
-	GapAccepted              // the gateway: an event is taken although one before it is missing
-	TaskIndexLost            // the gateway: a task cannot be found by its id
-	PublishRepeated          // the gateway: a retransmitted publish becomes another task
-	UnknownRepeated          // the gateway: what must not be done twice is repeated when its outcome is unknown
-	CancelHides              // the gateway: an unknown outcome becomes CANCELLED
-	ActsFirst                // the agent: it acts before its journal is on disk
-	LinesIgnored             // the agent: two executions hold the same pin
-	DedupeAfterRun           // the agent: a start is not written down before it
-	LateStarts               // the agent: not_after is not looked at
-	ForgetsOnSend            // the agent: an event is forgotten when it is sent
-	InterruptedIsOK          // the agent: what a crash interrupted is reported as done
-	ResultUnwritten          // the agent: a result is told without being written down
-	RestoreUnseen            // the gateway: that its log is an older copy is not noticed
-	BoardBelieved            // the gateway: another board is believed while the one that the log knows is heard
-	CopyBelieved             // the agent: an older copy of its journal is taken for the journal
-	QueueUnmet               // the agent: what waits in the journal starts before the first welcome
-	StrangerCancels          // the agent: not welcomed, it answers a cancel of what it does not know
-	LeaseForgotten           // the agent: the leases that a restart has ended are not told
-	LeaseUnreplaced          // the pins: a later command does not replace a lease, and is ended with it
-	EarlyEndLost             // the agent: an end of a lease that comes before the result is forgotten
-	LeaseRepeated            // the gateway: "on for ten minutes" begins anew when its outcome is unknown
-	LocalOnArrival           // the agent: the LOCAL switch is looked at when something arrives, not when it starts
-	WatchTakesWorker         // the agent: a watch takes a worker from what actuates
-	PriorityOvertakes        // the gateway: a newer command of a line goes before an older one
-	SafeAtCapacity           // the gateway: what is towards safe has no reserve and no precedence at submission
-	WithdrawnOffered         // the gateway: what something towards safe stands for is offered again
-	NumberTwice              // the gateway: reserved numbers are given out again after a restart
-	SupersededBelieved       // the gateway: an agent's "superseded" is believed blindly
-	WindowForgets            // the gateway: what is received and waits in the agent takes no place
-	HoldForgotten            // the gateway: a restart forgets what gpio.safe holds
+	None                Fault = iota
+	EffectsFirst              // the gateway: effects leave before the commit
+	TokenReused               // the gateway: a retry keeps the token of the attempt before
+	StaleAccepted             // the gateway: a report is believed whatever its token
+	IndexLost                 // the gateway: a task is not marked unfinished in the log
+	CursorLost                // the gateway: an event's number is not written with what it caused
+	VersionStuck              // the gateway: a change does not raise the version
+	RetryTimerLost            // the gateway: after a restart nobody waits for a retry
+	TableIgnored              // the gateway: a result is a jump, and the transition table is not asked
+	UnknownIsSuccess          // the gateway: an unknown outcome is taken for success
+	GapAccepted               // the gateway: an event is taken although one before it is missing
+	TaskIndexLost             // the gateway: a task cannot be found by its id
+	PublishRepeated           // the gateway: a retransmitted publish becomes another task
+	UnknownRepeated           // the gateway: what must not be done twice is repeated when its outcome is unknown
+	CancelHides               // the gateway: an unknown outcome becomes CANCELLED
+	ActsFirst                 // the agent: it acts before its journal is on disk
+	LinesIgnored              // the agent: two executions hold the same pin
+	DedupeAfterRun            // the agent: a start is not written down before it
+	LateStarts                // the agent: not_after is not looked at
+	ForgetsOnSend             // the agent: an event is forgotten when it is sent
+	InterruptedIsOK           // the agent: what a crash interrupted is reported as done
+	ResultUnwritten           // the agent: a result is told without being written down
+	RestoreUnseen             // the gateway: that its log is an older copy is not noticed
+	BoardBelieved             // the gateway: another board is believed while the one that the log knows is heard
+	CopyBelieved              // the agent: an older copy of its journal is taken for the journal
+	QueueUnmet                // the agent: what waits in the journal starts before the first welcome
+	StrangerCancels           // the agent: not welcomed, it answers a cancel of what it does not know
+	LeaseForgotten            // the agent: the leases that a restart has ended are not told
+	LeaseUnreplaced           // the pins: a later command does not replace a lease, and is ended with it
+	EarlyEndLost              // the agent: an end of a lease that comes before the result is forgotten
+	LeaseRepeated             // the gateway: "on for ten minutes" begins anew when its outcome is unknown
+	LocalOnArrival            // the agent: the LOCAL switch is looked at when something arrives, not when it starts
+	WatchTakesWorker          // the agent: a watch takes a worker from what actuates
+	PriorityOvertakes         // the gateway: a newer command of a line goes before an older one
+	SafeAtCapacity            // the gateway: what is towards safe has no reserve and no precedence at submission
+	WithdrawnOffered          // the gateway: what something towards safe stands for is offered again
+	NumberTwice               // the gateway: reserved numbers are given out again after a restart
+	SupersededBelieved        // the gateway: an agent's "superseded" is believed blindly
+	WindowForgets             // the gateway: what is received and waits in the agent takes no place
+	HoldForgotten             // the gateway: a restart forgets what gpio.safe holds
+	HelloForAll               // the gateway: what one node's hello says counts for all
+	TwinUnseen                // the gateway: two boards of one name and one journal are not noticed
+	CompactCancelUnsent       // the gateway: a cancel is not sent over narrowband
+	UnknownUnasked            // the gateway: an unknown outcome is tried again without a yes
 	faults
 )
 
@@ -63,7 +67,8 @@ var names = [faults]string{"none", "effects_first", "token_reused", "stale_accep
 	"publish_repeated", "unknown_repeated", "cancel_hides", "acts_first", "lines_ignored", "dedupe_after_run", "late_starts",
 	"forgets_on_send", "interrupted_is_ok", "result_unwritten", "restore_unseen", "board_believed", "copy_believed", "queue_unmet",
 	"stranger_cancels", "lease_forgotten", "lease_unreplaced", "early_end_lost", "lease_repeated", "local_on_arrival", "watch_takes_worker",
-	"priority_overtakes", "safe_at_capacity", "withdrawn_offered", "number_twice", "superseded_believed", "window_forgets", "hold_forgotten"}
+	"priority_overtakes", "safe_at_capacity", "withdrawn_offered", "number_twice", "superseded_believed", "window_forgets", "hold_forgotten",
+	"hello_for_all", "twin_unseen", "compact_cancel_unsent", "unknown_unasked"}
 
 // String is the fault's name.
 func (f Fault) String() string {
