@@ -20,6 +20,8 @@ func (c *Core) newAttempt(in *wire.Instruction) *attempt {
 	}
 	if in.TimeoutMs > 0 {
 		a.timeout = time.Duration(in.TimeoutMs) * time.Millisecond
+	} else if act, err := wire.ParseAct(in.Intent, in.Args); err == nil && act.Lasts > 0 {
+		a.timeout = max(a.timeout, wire.TimeoutFor(act)) // an older gateway
 	}
 	return a
 }

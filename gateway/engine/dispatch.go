@@ -345,6 +345,9 @@ func (e *Engine) giveUp(now Now, i *inst, reason, detail string) {
 	e.levelsMoved(i)
 	e.safeEnded(now, i)
 	again := reason == ReasonExecution || reason == ReasonForgotten
+	if seq, _ := e.newerThan(i); seq != 0 {
+		again = false // an unknown outcome holds no line against newer work, and comes back behind none
+	}
 	if again && i.safe && e.again(now, i, detail) || again && e.mayRepeat(i, wire.CodeNone, reason) && e.retry(now, i) {
 		return
 	}

@@ -389,11 +389,24 @@ func (e *Engine) share(now Now, in *Submit, t *task) {
 func (e *Engine) strangers() int {
 	count := 0
 	for _, n := range e.nodes {
-		if !n.known && n.all.first != nil && slices.ContainsFunc(n.opened(), func(i *inst) bool { return i.safe }) {
+		if n.stranger() {
 			count++
 		}
 	}
 	return count
+}
+
+// stranger reports whether a node that was never seen is owed something towards safe.
+func (n *node) stranger() bool {
+	if n.known {
+		return false
+	}
+	for p := n.all.first; p != nil; p = p.next {
+		if p.i.safe {
+			return true
+		}
+	}
+	return false
 }
 
 // forgetAt is when something towards safe for a node that was never seen is forgotten,

@@ -253,7 +253,7 @@ func (e *Engine) submitSafe(now Now, in *Submit, id string, sum [16]byte, nodes 
 	}
 	strangers := 0
 	for _, name := range nodes {
-		if n := e.nodes[name]; n == nil || !n.known {
+		if n := e.nodes[name]; n == nil || !n.stranger() && !n.known {
 			strangers++
 		}
 	}
@@ -272,6 +272,9 @@ func (n *node) warn(list []string, intent string, safe bool) []string {
 	case len(list) >= most:
 	case !n.known:
 		list = append(list, fmt.Sprintf("node %s has never connected; the instruction waits for it", n.ID))
+	case n.cannot(intent):
+		list = append(list, fmt.Sprintf("the agent of node %s does not know %s: it will refuse it and move nothing; "+
+			"write the levels one by one with gpio.write, and update the agent", n.ID, intent))
 	case n.twins.on && !safe:
 		list = append(list, fmt.Sprintf("two boards say hello as node %s; the instruction is held back until one of them is gone", n.ID))
 	case !n.online:

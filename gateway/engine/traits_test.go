@@ -28,7 +28,7 @@ func withTraits(c *command, m *wire.Hello) *wire.Hello {
 		case "safe1", "1":
 			t.Flags = wire.PinOutput | wire.PinHasSafe | wire.PinSafeHigh
 		default:
-			c.t.Fatalf("%q: a pin is NAME:in, :out, :safe0 or :safe1", c.line)
+			c.t.Fatalf("%q: a pin is NAME:in, :out, :safe0 or :safe1", c.Line)
 		}
 		switch f[2] {
 		case "low":
