@@ -44,6 +44,9 @@ func (i *inst) order() uint64 {
 	if i.Order != 0 {
 		return i.Order
 	}
+	if mutant.On(mutant.PriorityOvertakes) {
+		return i.Seq + uint64(i.rank())<<40
+	}
 	return i.Seq
 }
 
@@ -367,7 +370,7 @@ func (e *Engine) itsTurn(i *inst) bool {
 	if e.heldBack() && e.restrained(i) && !e.pressed(i) {
 		return false
 	}
-	if len(i.places) == 0 || mutant.On(mutant.PriorityOvertakes) {
+	if len(i.places) == 0 {
 		return true
 	}
 	if i.board {
