@@ -328,7 +328,7 @@ const (
 	ReasonReplaced    = "board_replaced" // it waited for a board or journal that was replaced
 	ReasonRestored    = "log_restored"   // the log is an older copy: it may have been executed since
 	ReasonSuperseded  = "superseded"     // something newer stands for it: Instruction.By
-	ReasonOrderLost   = "order_lost"     // the agent knows something newer, and the log does not
+	ReasonUnordered   = "order_lost"     // the agent knows something newer, and the log does not
 )
 
 // giveUp makes the gateway's opinion a state: TIMEOUT. The outcome is unknown

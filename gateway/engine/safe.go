@@ -139,34 +139,6 @@ func (e *Engine) endSuperseded(now Now, i *inst, why string) {
 	e.effects.Counts.Cancelled++
 }
 
-// outWaited ends what has held its line against newer work for as long as it may, or a
-// withdrawn one whose agent does not say what became of it.
-func (e *Engine) outWaited(now Now, i *inst) {
-	if i.By != 0 {
-		e.giveUp(now, i, ReasonSuperseded, "the node has not said whether it had begun before something newer stood for it")
-		return
-	}
-	if i.past() || i.node.doubtful {
-		return
-	}
-	o := i.blocks()
-	if o == nil {
-		return
-	}
-	why := fmt.Sprintf("it has held its line against %s for %v", o.Key(e.cfg.Site), wire.OrderWait)
-	if e.unsent(i) && !i.MayHaveRun() {
-		i.By = o.Seq
-		e.unwant(i)
-		e.endSuperseded(now, i, why)
-		return
-	}
-	if i.Code == wire.CodeNone && i.Attempt != 0 {
-		e.sendCancel(now, i, ReasonSuperseded)
-	}
-	e.giveUp(now, i, ReasonSuperseded, why+"; what it did is not known")
-	i.By = o.Seq
-}
-
 // renewal lets a renewed lease stand for the older one right before it that was not
 // sent yet (docs/safety.md 8).
 func (e *Engine) renewal(now Now, o *inst) {
