@@ -59,7 +59,8 @@ func TestVerbsAreTakenWithoutADocument(t *testing.T) {
 	}
 }
 
-// The same command twice with a key is one; without a key it is two.
+// The same command twice with a key is one; without a key it is counted with the one
+// that has not arrived yet, and another one when that has ended.
 func TestVerbsCanBeRepeated(t *testing.T) {
 	s := newSite(t, api.Options{})
 	var first, second, third submitted
@@ -71,6 +72,12 @@ func TestVerbsCanBeRepeated(t *testing.T) {
 	if f := s.call("POST", "/v1/safe/pump-2", "", "Idempotency-Key", "stop-1").fault(409); f.Code != "conflict" {
 		t.Errorf("%+v", f)
 	}
+	s.call("POST", "/v1/safe/pump-1", "").want(200, &third)
+	if third.TaskID != "stop-1" || !third.Existing {
+		t.Errorf("%+v", third)
+	}
+	s.g.Connect("pump-1", nil, apitest.Behaviour{Rules: true})
+	third = submitted{}
 	s.call("POST", "/v1/safe/pump-1", "").want(201, &third)
 	if third.TaskID == "stop-1" {
 		t.Errorf("%+v", third)
@@ -160,7 +167,7 @@ func TestWhatIsOwedIsListed(t *testing.T) {
 	}
 	s.g.Connect("here", nil, apitest.Behaviour{Rules: true, Payload: map[string]any{"driven": []any{"GPIO17"}}})
 	s.g.Connect("busy", nil, apitest.Behaviour{Rules: true, Hold: true})
-	for _, path := range []string{"/v1/safe/away/valve-2", "/v1/safe/away", "/v1/safe/busy", "/v1/safe/here", "/v1/release/away"} {
+	for _, path := range []string{"/v1/safe/away", "/v1/safe/away/valve-2", "/v1/safe/busy", "/v1/safe/here", "/v1/release/away"} {
 		s.call("POST", path, "").want(201, nil)
 	}
 	s.submit(`{"task_id":"other","intent":"gpio.write","node":"away","args":{"pin":"valve-2","level":0}}`)
@@ -179,7 +186,7 @@ func TestWhatIsOwedIsListed(t *testing.T) {
 func TestWhatIsOwedIsBounded(t *testing.T) {
 	s := newSite(t, api.Options{})
 	for k := range 1003 {
-		s.call("POST", fmt.Sprintf("/v1/safe/n%04d", k), "").want(201, nil)
+		s.call("POST", fmt.Sprintf("/v1/safe/n%03d/p%d", k%1000, k/1000), "").want(201, nil)
 	}
 	var v struct {
 		Owed []json.RawMessage

@@ -325,9 +325,10 @@ const (
 	ReasonExecution   = "execution_timeout" // started, but its end was not reported in time
 	ReasonForgotten   = "agent_forgot"      // the agent has lost its memory of it
 	ReasonCancelled   = "cancelled"
-	ReasonRestored    = "log_restored" // the log is an older copy: it may have been executed since
-	ReasonSuperseded  = "superseded"   // something newer stands for it: Instruction.By
-	ReasonOrderLost   = "order_lost"   // the agent knows something newer, and the log does not
+	ReasonReplaced    = "board_replaced" // it waited for a board or journal that was replaced
+	ReasonRestored    = "log_restored"   // the log is an older copy: it may have been executed since
+	ReasonSuperseded  = "superseded"     // something newer stands for it: Instruction.By
+	ReasonUnordered   = "order_lost"     // the agent knows something newer, and the log does not
 )
 
 // giveUp makes the gateway's opinion a state: TIMEOUT. The outcome is unknown
@@ -344,6 +345,9 @@ func (e *Engine) giveUp(now Now, i *inst, reason, detail string) {
 	e.levelsMoved(i)
 	e.safeEnded(now, i)
 	again := reason == ReasonExecution || reason == ReasonForgotten
+	if seq, _ := e.newerThan(i); seq != 0 {
+		again = false // an unknown outcome holds no line against newer work, and comes back behind none
+	}
 	if again && i.safe && e.again(now, i, detail) || again && e.mayRepeat(i, wire.CodeNone, reason) && e.retry(now, i) {
 		return
 	}

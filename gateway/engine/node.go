@@ -266,33 +266,6 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	}
 }
 
-// otherBoard says why a hello is not believed to be that of the board that the log
-// knows; empty when it is.
-func (e *Engine) otherBoard(now Now, n *node, m *wire.Hello) string {
-	if slices.Contains(n.ended[:], m.Session) {
-		return "" // overtaken by its own end
-	}
-	before := e.meet(now, n, m)
-	if why := e.second(now, n, m); why != "" {
-		return why
-	}
-	if n.twins.on {
-		return ""
-	}
-	if why := e.older(now, n, m, before); why != "" {
-		return why
-	}
-	return e.impostor(now, n, m)
-}
-
-// know counts a node that has said hello.
-func (e *Engine) know(n *node) {
-	if !n.known {
-		n.known = true
-		e.known++
-	}
-}
-
 // unwelcome says why a node cannot be worked with; empty when it can.
 func (e *Engine) unwelcome(id string, m *wire.Hello) string {
 	if want := wire.Short(id); m.Short != want {
@@ -315,6 +288,7 @@ func (e *Engine) align(now Now, n *node, m *wire.Hello) (old bool) {
 	case c.Incarnation != m.Incarnation:
 		if c.Incarnation != 0 {
 			e.incident(now, "agent_reset", n.ID, "the agent has lost its journal and with it what it had done")
+			e.replaced(now, n)
 			e.forgotten(now, n)
 		}
 		*c = Cursor{Incarnation: m.Incarnation, Last: m.First - 1}
@@ -517,64 +491,4 @@ func (e *Engine) checkNode(now Now, n *node) {
 		return
 	}
 	e.watch(now, n)
-}
-
-// owe promises the node an EventAck with the next Ready.
-func (e *Engine) owe(n *node) {
-	if !n.owed {
-		n.owed = true
-		e.owing = append(e.owing, n)
-	}
-}
-
-// payAcks lets EventAcks ride on what goes to the node anyway, or sends them by
-// themselves.
-func (e *Engine) payAcks(now Now) {
-	for _, n := range e.owing {
-		n.owed = false
-		gap := n.gap && now.Mono >= n.gapAt
-		n.gap = false
-		switch {
-		case !n.online:
-		case gap:
-			n.gapAt = now.Mono + gapPause
-			e.effects.Sends = append(e.effects.Sends, Send{n.ID, &wire.EventAck{Through: n.cursor.Last, Gap: true}})
-		case n.carrier != nil:
-			*n.carrier = n.cursor.Last
-		default:
-			e.effects.Sends = append(e.effects.Sends, Send{n.ID, &wire.EventAck{Through: n.cursor.Last}})
-		}
-	}
-	e.owing = e.owing[:0]
-	for _, s := range e.effects.Sends {
-		if n := e.nodes[s.Node]; n != nil {
-			n.carrier = nil
-		}
-	}
-}
-
-func (e *Engine) collectNodes(r *Ready) {
-	for _, n := range e.newNodes {
-		n.renewed = false
-		if n.known {
-			r.Records.Nodes = append(r.Records.Nodes, n.Node)
-			r.Records.Cursors = append(r.Records.Cursors, n.cursorOf())
-			n.moved = false
-		}
-	}
-	e.newNodes = e.newNodes[:0]
-	for _, n := range e.moved {
-		if n.moved {
-			n.moved = false
-			r.Records.Cursors = append(r.Records.Cursors, n.cursorOf())
-		}
-	}
-	e.moved = e.moved[:0]
-	for _, n := range e.changed {
-		n.changed = false
-		if n.known {
-			r.Effects.Nodes = append(r.Effects.Nodes, n.state())
-		}
-	}
-	e.changed = e.changed[:0]
 }

@@ -102,6 +102,9 @@ func (e *Engine) newerThan(i *inst) (seq uint64, what string) {
 		}
 	}
 	n := i.node
+	if !stands(i.task.act) {
+		return 0, ""
+	}
 	keys, board := n.keysOf(i.task.act)
 	for _, k := range keys {
 		if l := n.lines[k]; l != nil {

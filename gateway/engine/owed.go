@@ -8,7 +8,8 @@ import (
 )
 
 // Owed is a way to safe that nobody has confirmed yet: what is owed to a node that is
-// away stands here until it has come back, or something newer has begun.
+// away stands here until it has come back, or something newer has begun: a gpio.safe,
+// or a write of the level that the node has told to be the safe one.
 type Owed struct {
 	Node string
 	// Pin is empty for all outputs of the node that have a safe level.
@@ -27,24 +28,18 @@ type Owed struct {
 // Owed lists what is owed, by node, pin and time.
 func (e *Engine) Owed() []Owed {
 	var list []Owed
-	for _, t := range e.tasks {
-		if !wire.TraitsOf(t.Spec.Intent).Safe {
-			continue
-		}
-		act, err := wire.ParseAct(t.Spec.Intent, t.Spec.Args)
-		if err != nil {
-			continue // its agent refuses it
-		}
-		pin := ""
-		if len(act.Pins) > 0 {
-			pin = act.Pins[0]
-		}
-		for _, i := range t.insts {
-			if i.State.Settled() {
+	for _, n := range e.nodes {
+		for p := n.all.first; p != nil; p = p.next {
+			i := p.i
+			if !i.safe || i.By != 0 {
 				continue
 			}
-			list = append(list, Owed{Node: i.Node, Pin: pin, Task: t.ID, Instruction: i.Key(e.cfg.Site), Since: i.Created,
-				Count: 1, Reason: i.owedFor()})
+			pin := ""
+			if pins := i.task.act.Pins; len(pins) > 0 {
+				pin = pins[0]
+			}
+			list = append(list, Owed{Node: i.Node, Pin: pin, Task: i.Task, Instruction: i.Key(e.cfg.Site), Since: i.Created,
+				Count: 1 + i.Same, Driven: i.driven, Reason: i.owedFor()})
 		}
 	}
 	slices.SortFunc(list, func(a, b Owed) int {
@@ -60,6 +55,8 @@ func (i *inst) owedFor() string {
 		return "the node has never connected"
 	case !i.node.online:
 		return "the node is away"
+	case i.driven:
+		return "the pin is at its safe level, and the node has not entered that yet"
 	case i.waiting():
 		return "it failed and is tried again: " + i.Code.String()
 	case i.State == StatePending:

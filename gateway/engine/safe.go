@@ -139,34 +139,6 @@ func (e *Engine) endSuperseded(now Now, i *inst, why string) {
 	e.effects.Counts.Cancelled++
 }
 
-// outWaited ends what has held its line against newer work for as long as it may, or a
-// withdrawn one whose agent does not say what became of it.
-func (e *Engine) outWaited(now Now, i *inst) {
-	if i.By != 0 {
-		e.giveUp(now, i, ReasonSuperseded, "the node has not said whether it had begun before something newer stood for it")
-		return
-	}
-	if i.past() || i.node.doubtful {
-		return
-	}
-	o := i.blocks()
-	if o == nil {
-		return
-	}
-	why := fmt.Sprintf("it has held its line against %s for %v", o.Key(e.cfg.Site), wire.OrderWait)
-	if e.unsent(i) && !i.MayHaveRun() {
-		i.By = o.Seq
-		e.unwant(i)
-		e.endSuperseded(now, i, why)
-		return
-	}
-	if i.Code == wire.CodeNone && i.Attempt != 0 {
-		e.sendCancel(now, i, ReasonSuperseded)
-	}
-	e.giveUp(now, i, ReasonSuperseded, why+"; what it did is not known")
-	i.By = o.Seq
-}
-
 // renewal lets a renewed lease stand for the older one right before it that was not
 // sent yet (docs/safety.md 8).
 func (e *Engine) renewal(now Now, o *inst) {
@@ -389,11 +361,24 @@ func (e *Engine) share(now Now, in *Submit, t *task) {
 func (e *Engine) strangers() int {
 	count := 0
 	for _, n := range e.nodes {
-		if !n.known && n.all.first != nil && slices.ContainsFunc(n.opened(), func(i *inst) bool { return i.safe }) {
+		if n.stranger() {
 			count++
 		}
 	}
 	return count
+}
+
+// stranger reports whether a node that was never seen is owed something towards safe.
+func (n *node) stranger() bool {
+	if n.known {
+		return false
+	}
+	for p := n.all.first; p != nil; p = p.next {
+		if p.i.safe {
+			return true
+		}
+	}
+	return false
 }
 
 // forgetAt is when something towards safe for a node that was never seen is forgotten,

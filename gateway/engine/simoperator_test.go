@@ -104,7 +104,7 @@ func (b *backlogs) ready(r *engine.Ready, now engine.Now, quiet bool) {
 		if quiet && !b.pressed(a, m, r) && !b.hadNoRoom(m.Seq) && (m.Resend > 0 || m.Attempt > 1 && !b.byHand(m.Seq, r)) {
 			b.g.w.fail("instruction %d is sent again (attempt %d, resend %d) in a quiet period", m.Seq, m.Attempt, m.Resend)
 		}
-		if b.waiting[s.Node][m.Seq] != m.Attempt {
+		if b.waiting[s.Node][m.Seq] != m.Attempt || b.byHand(m.Seq, r) {
 			continue
 		}
 		delete(b.waiting[s.Node], m.Seq)
