@@ -63,7 +63,8 @@ func (o *Owner) Levels() map[string]wire.Level { return maps.Clone(o.view.Load()
 // when they are free.
 func (o *Owner) Missing() map[string]error { return maps.Clone(o.view.Load().missing) }
 
-// Traits are what the gateway must know of some pins, in their order.
+// Traits are what the gateway must know of some pins, in their order. Without a map
+// every pin may become an output.
 func (o *Owner) Traits(names []string) []wire.PinTraits {
 	m, v := o.pins.Load(), o.view.Load()
 	list := make([]wire.PinTraits, 0, len(names))
@@ -76,7 +77,7 @@ func (o *Owner) Traits(names []string) []wire.PinTraits {
 		level := v.levels[name]
 		t.MaxOnMs = uint64(c.MaxOn.Milliseconds())
 		for flag, set := range map[wire.PinFlags]bool{
-			wire.PinOutput: c.Mode == Output || level != wire.LevelUnknown, wire.PinHasSafe: c.Safe != nil,
+			wire.PinOutput: c.Mode == Output || !m.mapped(), wire.PinHasSafe: c.Safe != nil,
 			wire.PinSafeHigh: c.Safe != nil && *c.Safe == High, wire.PinOnLoss: c.OnLoss == FallSafe,
 			wire.PinCommanded: level != wire.LevelUnknown, wire.PinHeld: level == wire.LevelHeld,
 			wire.PinHigh: level == wire.LevelHigh || level == wire.LevelHeld && *c.Safe == High,

@@ -17,13 +17,10 @@
 //     gateway and agent go by (does it move anything, which lines does it hold, may it
 //     be repeated).
 //
-//  2. One file here, with a method of Board that begins with Intent and returns it.
-//     That is the registration; no other file names it.
+//  2. One file here, which adds it. No other file names it.
 //
-//     // IntentGPIORead is gpio.read.
-//     func (b Board) IntentGPIORead() Intent {
-//     return Typed(wire.IntentGPIORead, b.checkRead, b.read)
-//     }
+//     // gpio.read: the level of an input, or the commanded level of an output.
+//     var _ = builtIn(func(b Board) Intent { return Typed(wire.IntentGPIORead, b.checkRead, b.read) })
 //
 //  3. One line in the table of intents in docs/operator.md.
 //
@@ -33,7 +30,7 @@
 //
 // # An agent with an intent of its own
 //
-// It names it in the agent's New call, with Traits beside it. The zero value is the
+// It gives New another list beside BuiltIn, with Traits in each Intent. The zero value is the
 // most careful: such an intent is refused while the LOCAL switch is on, holds the whole
 // board, so that it neither cuts into a pulse nor runs beside anything, and is never
 // done again by itself. Whoever says less than that says it in Traits.
@@ -46,7 +43,7 @@
 //     its call; what ends later is the owner of the pins' affair.
 //   - The end is honest. What has happened is "ok", what has not is a refusal, a
 //     failure or "cancelled", and what nobody can tell is "unknown".
-//   - No package state.
+//   - No package state, but the list of what is built in.
 //
 // The registry turns a panic into an internal-error result, keeps details and
 // payloads inside the limits of package wire, and is safe for use by several

@@ -10,10 +10,10 @@ import (
 	"github.com/apollo-11/apollo11/wire"
 )
 
-// IntentGPIOPulse is gpio.pulse: the pin goes to a level for a time and then to the
-// other one. The owner of the pins keeps the time, so that the end depends neither on a
-// second message nor on anything here.
-func (b Board) IntentGPIOPulse() Intent { return Typed(wire.IntentGPIOPulse, b.checkPulse, b.pulse) }
+// gpio.pulse: the pin goes to a level for a time and then to the other one. The owner of
+// the pins keeps the time, so that the end depends neither on a second message nor on
+// anything here.
+var _ = builtIn(func(b Board) Intent { return Typed(wire.IntentGPIOPulse, b.checkPulse, b.pulse) })
 
 func (b Board) checkPulse(a wire.GPIOPulse) *Result {
 	pin, refused := b.resolve(a.Pin, gpio.Output)

@@ -7,9 +7,8 @@ import (
 	"github.com/apollo-11/apollo11/wire"
 )
 
-// IntentGPIORead is gpio.read: the level of an input, or the commanded level of an
-// output.
-func (b Board) IntentGPIORead() Intent { return Typed(wire.IntentGPIORead, b.checkRead, b.read) }
+// gpio.read: the level of an input, or the commanded level of an output.
+var _ = builtIn(func(b Board) Intent { return Typed(wire.IntentGPIORead, b.checkRead, b.read) })
 
 func (b Board) checkRead(a wire.GPIORead) *Result {
 	_, refused := b.resolve(a.Pin, gpio.Input)

@@ -8,9 +8,9 @@ import (
 	"github.com/apollo-11/apollo11/wire"
 )
 
-// IntentGPIOSafe is gpio.safe: outputs go to their safe levels and stay there until a
-// gpio.release. Those without a safe level are named and not moved.
-func (b Board) IntentGPIOSafe() Intent { return Typed(wire.IntentSafe, b.checkSafe, b.driveSafe) }
+// gpio.safe: outputs go to their safe levels and stay there until a gpio.release. Those
+// without a safe level are named and not moved.
+var _ = builtIn(func(b Board) Intent { return Typed(wire.IntentSafe, b.checkSafe, b.driveSafe) })
 
 func (b Board) checkSafe(a wire.GPIOSafe) *Result {
 	if a.Pin == "" {
@@ -47,34 +47,4 @@ func (b Board) driveSafe(ctx context.Context, a wire.GPIOSafe, r Request) Result
 		result.Code, result.Detail = pinCode(err), err.Error()
 	}
 	return result
-}
-
-// IntentGPIORelease is gpio.release: what gpio.safe holds may be set again. It moves
-// nothing.
-func (b Board) IntentGPIORelease() Intent {
-	return Typed(wire.IntentRelease, b.checkRelease, b.release)
-}
-
-func (b Board) checkRelease(a wire.GPIORelease) *Result {
-	if a.Pin == "" {
-		return nil
-	}
-	_, refused := b.resolve(a.Pin, gpio.Output)
-	return refused
-}
-
-func (b Board) release(ctx context.Context, a wire.GPIORelease, r Request) Result {
-	var lines []wire.LineKey
-	if a.Pin != "" {
-		line, err := b.Pins.Line(a.Pin)
-		if err != nil {
-			return pinResult(err)
-		}
-		lines = []wire.LineKey{line}
-	}
-	pins, err := b.Pins.Release(ctx, lines)
-	if err != nil {
-		return pinResult(err)
-	}
-	return Result{Code: wire.CodeOK, Values: map[string]any{"pins": texts(pins)}}
 }

@@ -18,9 +18,9 @@ const (
 	watchSlack = time.Second
 )
 
-// IntentGPIOWatch is gpio.watch: for a time it reports the edges of a pin, at most one
-// report in each interval, and at the end how many there were.
-func (b Board) IntentGPIOWatch() Intent { return Typed(wire.IntentGPIOWatch, b.checkWatch, b.watch) }
+// gpio.watch: for a time it reports the edges of a pin, at most one report in each
+// interval, and at the end how many there were.
+var _ = builtIn(func(b Board) Intent { return Typed(wire.IntentGPIOWatch, b.checkWatch, b.watch) })
 
 func (b Board) checkWatch(a wire.GPIOWatch) *Result {
 	pin, refused := b.resolve(a.Pin, gpio.Input)

@@ -10,10 +10,9 @@ import (
 	"github.com/apollo-11/apollo11/wire"
 )
 
-// IntentGPIOWrite is gpio.write: the pin has the level afterwards, whatever it had
-// before. With a time it is a lease: the owner of the pins sets the safe level at its
-// end.
-func (b Board) IntentGPIOWrite() Intent { return Typed(wire.IntentGPIOWrite, b.checkWrite, b.write) }
+// gpio.write: the pin has the level afterwards, whatever it had before. With a time it
+// is a lease: the owner of the pins sets the safe level at its end.
+var _ = builtIn(func(b Board) Intent { return Typed(wire.IntentGPIOWrite, b.checkWrite, b.write) })
 
 func (b Board) checkWrite(a wire.GPIOWrite) *Result {
 	_, refused := b.setting(a)

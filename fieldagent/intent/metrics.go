@@ -31,7 +31,7 @@ const (
 	maxZones    = 8        // temperature sensors
 )
 
-// IntentCollectMetrics is collect_metrics. It reports what the machine has: a figure
+// collect_metrics. It reports what the machine has: a figure
 // that can't be had is left out, so that the same task suits every board.
 //
 //	agent       version, os, arch
@@ -41,7 +41,7 @@ const (
 //	disk        total and free of the agent's data volume, bytes, and percent used
 //	uptime_s    seconds since the board started
 //	temperature degrees Celsius by sensor
-func (b Board) IntentCollectMetrics() Intent {
+var _ = builtIn(func(b Board) Intent {
 	o := b.Metrics
 	if o.Root == nil {
 		o.Root = os.DirFS("/")
@@ -50,7 +50,7 @@ func (b Board) IntentCollectMetrics() Intent {
 		o.Volume = volume
 	}
 	return Typed(wire.IntentCollectMetrics, nil, metrics{o}.collect)
-}
+})
 
 type metrics struct{ o MetricsOptions }
 

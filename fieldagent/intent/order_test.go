@@ -162,7 +162,7 @@ func TestA19_EveryDeclaredIntentIsHereAndDocumented(t *testing.T) {
 	for _, d := range wire.Declarations() {
 		declared[d.Name] = true
 		if _, refused := r.Check(d.Name, nil); refused != nil && refused.Code == wire.CodeUnknownIntent {
-			t.Errorf("%s is declared in wire/declare.go and has no executor: add a file with a method Intent... of Board, see doc.go", d.Name)
+			t.Errorf("%s is declared in wire/declare.go and has no executor: add a file that adds it, see doc.go", d.Name)
 		}
 		if !strings.Contains(string(docs), "\n| `"+d.Name+"` |") {
 			t.Errorf("%s has no line in the table of intents in docs/operator.md", d.Name)

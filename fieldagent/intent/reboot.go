@@ -33,15 +33,15 @@ type RebootOptions struct {
 	Root fs.FS
 }
 
-// IntentReboot is reboot: the board boots once. Whoever asks twice with one token is
-// answered from the journal. Its result is known only at the next start of the agent:
-// see executor.Verdict. Without a command the board does not have it.
-func (b Board) IntentReboot() Intent {
+// reboot: the board boots once. Whoever asks twice with one token is answered from the
+// journal. Its result is known only at the next start of the agent: see
+// executor.Verdict. Without a command the board does not have it.
+var _ = builtIn(func(b Board) Intent {
 	if len(b.Reboot.Command) == 0 {
 		return Intent{}
 	}
 	return Typed(wire.IntentReboot, b.Reboot.check, b.Reboot.run)
-}
+})
 
 // Boot returns a number that stands for this boot of the system, 0 if the system
 // does not tell.
