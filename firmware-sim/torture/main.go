@@ -20,17 +20,18 @@ func main() {
 
 // options are the command line.
 type options struct {
-	only   map[string]bool
-	rounds int
-	orders int
-	offs   time.Duration
-	cuts   int
-	loss   int
-	limit  time.Duration
-	seed   uint64
-	format string
-	plot   string
-	short  bool
+	only    map[string]bool
+	rounds  int
+	orders  int
+	offs    time.Duration
+	trouble string
+	cuts    int
+	loss    int
+	limit   time.Duration
+	seed    uint64
+	format  string
+	plot    string
+	short   bool
 }
 
 // partNames are the parts in the order in which they run.
@@ -41,6 +42,7 @@ func parse() (o options, err error) {
 	flag.IntVar(&o.rounds, "rounds", 50, "kills of the gateway, and of agents")
 	flag.IntVar(&o.orders, "orders", 200, "rounds of eight commands for one line, in each of its cases")
 	flag.DurationVar(&o.offs, "offs", time.Minute, "how long one off a second goes through each kind of trouble")
+	flag.StringVar(&o.trouble, "trouble", "", "of one off a second, play only the kinds of trouble whose names contain this")
 	flag.IntVar(&o.cuts, "cuts", 10, "cuts of the link")
 	flag.IntVar(&o.loss, "loss", 30, "packets lost on the link in each direction, in percent")
 	flag.DurationVar(&o.limit, "limit", 30*time.Minute, "the longest that everything may take")

@@ -196,7 +196,7 @@ func (w *work) order(ctx context.Context, u trial.Setup) error {
 const backlog = 10_000
 
 func (w *work) offs(ctx context.Context, u trial.Setup) error {
-	list, err := trial.Offs(ctx, u, w.o.offs, w.less(backlog))
+	list, err := trial.Offs(ctx, u, trial.OffsOptions{Each: w.o.offs, Drains: w.less(backlog), Only: w.o.trouble})
 	w.r.Offs = list
 	for _, r := range list {
 		w.ok(r.OK())

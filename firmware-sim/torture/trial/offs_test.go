@@ -12,7 +12,7 @@ import (
 // machine that has time: here only what rises again or is not told is a fault, and
 // what stays on for five times as long.
 func TestC16_OffsAreInTime(t *testing.T) {
-	list, err := trial.Offs(t.Context(), setup(t, 200), 8*time.Second, 500)
+	list, err := trial.Offs(t.Context(), setup(t, 200), trial.OffsOptions{Each: 8 * time.Second, Drains: 500})
 	for _, r := range list {
 		t.Logf("%+v", r)
 		if r.Risen+r.Untold > 0 || r.On.Most > 5*trial.OffLimit || r.Offs == 0 && r.Skipped == "" {
