@@ -11,6 +11,7 @@ import (
 
 	"github.com/apollo-11/apollo11/fieldagent"
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
+	"github.com/apollo-11/apollo11/wire/logsink"
 )
 
 const safeUsage = `apollo-agent safe drives outputs to their safe levels, reads them back where the board
@@ -47,6 +48,9 @@ func Safe(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(plain) > 0 || *file == "" {
 		return fmt.Errorf("%w: write apollo-agent safe --config /etc/apollo/agent.yaml", ErrUsage)
 	}
+	// A service manager waits for this command, not for whoever reads it.
+	out := logsink.New(stdout)
+	defer out.Close(logsink.FlushLimit)
 	b, force, look, err := openSafe(ctx, *file, *kind, *data, slog.New(slog.NewTextHandler(stderr, nil)))
 	if err != nil {
 		return err
@@ -58,7 +62,7 @@ func Safe(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	done, all := 0, len(list)+len(failed)
 	for _, r := range list {
 		if r.Safe == nil {
-			fmt.Fprintf(stdout, "%s has no safe level: it is not moved\n", r.Name)
+			fmt.Fprintf(out, "%s has no safe level: it is not moved\n", r.Name)
 			continue
 		}
 		foreign, err := b.driveSafe(r)
@@ -71,7 +75,7 @@ func Safe(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			done++
 		}
 	}
-	fmt.Fprintf(stdout, "pins at their safe levels: %d of %d outputs, %d failed\n", done, all, len(failed))
+	fmt.Fprintf(out, "pins at their safe levels: %d of %d outputs, %d failed\n", done, all, len(failed))
 	if len(failed) > 0 {
 		return errors.Join(append(failed, look)...)
 	}

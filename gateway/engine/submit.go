@@ -191,6 +191,9 @@ func (n *node) warn(list []string, intent string, held bool) []string {
 	case len(list) >= most:
 	case !n.known:
 		list = append(list, fmt.Sprintf("node %s has never connected; the instruction waits for it", n.ID))
+	case n.cannot(intent):
+		list = append(list, fmt.Sprintf("the agent of node %s does not know %s: it will refuse it and move nothing; "+
+			"write the levels one by one with gpio.write, and update the agent", n.ID, intent))
 	case !n.online:
 		list = append(list, fmt.Sprintf("node %s is offline; the instruction waits for it", n.ID))
 	case held && n.draining:
