@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,12 +59,12 @@ func TestLocalSwitchLooksAtTheLines(t *testing.T) {
 // deafKey is a board whose switch can't be read.
 type deafKey struct {
 	*gpio.Sim
-	deaf *bool
+	deaf *atomic.Bool
 }
 
 type deafPin struct {
 	gpio.Pin
-	deaf *bool
+	deaf *atomic.Bool
 }
 
 func (b deafKey) Open(name string, r gpio.Request) (gpio.Pin, error) {
@@ -75,7 +76,7 @@ func (b deafKey) Open(name string, r gpio.Request) (gpio.Pin, error) {
 }
 
 func (p deafPin) Get() (gpio.Level, error) {
-	if *p.deaf {
+	if p.deaf.Load() {
 		return gpio.Low, gpio.ErrIO
 	}
 	return p.Pin.Get()
@@ -85,23 +86,23 @@ func (p deafPin) Get() (gpio.Level, error) {
 // done, and one that was on stays on.
 func TestD6_SwitchThatCannotBeReadCountsTowardsCaution(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *gpio.Sim, start time.Time) {
-		deaf := false
+		var deaf atomic.Bool
 		o, _ := runWith(t, deafKey{b, &deaf}, gpio.OwnerOptions{Local: "key"}, valve, lampOut, key)
 		ctx := t.Context()
 		must(t, o.Lease(ctx, "valve", gpio.High, time.Second, "t1"))
 		must(t, o.Set(ctx, "lamp", gpio.High, "t2"))
-		deaf = true
+		deaf.Store(true)
 		if err := o.Set(ctx, "lamp", gpio.High, "t3"); !errors.Is(err, gpio.ErrLocal) || !strings.Contains(err.Error(), "can't be read") {
 			t.Errorf("%v", err)
 		}
 		must(t, o.Set(ctx, "lamp", gpio.Low, "t4"))
 		time.Sleep(2 * time.Second)
 		want(t, "ends", ends(o, start), "lamp t2 low replaced @0s; valve t1 low expired @1s")
-		deaf = false
+		deaf.Store(false)
 		must(t, o.Set(ctx, "lamp", gpio.High, "t5"))
 		b.Drive("GPIO9", gpio.High)
 		time.Sleep(time.Second)
-		deaf = true
+		deaf.Store(true)
 		if err := o.Set(ctx, "lamp", gpio.Low, "t6"); !errors.Is(err, gpio.ErrLocal) || o.Hands() != rules.HandsOn {
 			t.Errorf("%v, %v", err, o.Hands())
 		}
