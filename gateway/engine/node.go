@@ -19,7 +19,7 @@ const pastSessions = 4
 
 // maxNodes bounds the nodes that are remembered for ever, far beyond any site: whoever
 // may connect could make up names otherwise, one a hello. maxStrangeAlarms bounds the
-// standing alarms beyond which a refused name that nobody knows is told as an incident.
+// standing alarms beyond which refused names that nobody knows are told together.
 const (
 	maxNodes         = 10_000
 	maxStrangeAlarms = 2 * maxNodes
@@ -210,7 +210,7 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 		case n != nil && n.twins.on:
 			e.toTwin(now, n, false)
 		case n == nil && len(e.alarms.standing) >= maxStrangeAlarms:
-			e.alarm(now, alarmRefused, id, why)
+			e.condition(now, alarmRefused, subjectGateway, "so many alarms stand that refused names are told together: "+why)
 		default:
 			e.condition(now, alarmRefused, id, why)
 		}
