@@ -248,6 +248,7 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	n.Intents, n.Pins, n.Board, n.Workers, n.LastHello = m.Intents, m.Pins, m.Board, m.Workers, now.Wall
 	n.Rules, n.Traits = m.Rules, m.Traits
 	e.learn(now, n)
+	e.adoptHolds(now, n)
 	e.helloLevels(n, m)
 	e.helloLocal(now, n, m)
 	e.renew(n)
