@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
+	"github.com/apollo-11/apollo11/fieldagent/journal"
 	"github.com/apollo-11/apollo11/wire"
 )
 
@@ -132,6 +133,36 @@ func TestG6_AgentStartsOnADamagedJournal(t *testing.T) {
 			if n := b.moves(); n[in.Token.String()] != 1 || n[next.Token.String()] != 1 {
 				t.Errorf("moved %v", n)
 			}
+		})
+	}
+}
+
+// A10: records that contradict each other are as good as damaged.
+func TestA10_AgentStartsOnAJournalWithoutSense(t *testing.T) {
+	for name, record := range map[string]map[uint64]any{
+		"a second head":         {0: 1, 1: 1, 2: 7, 3: 1},
+		"an event out of order": {0: 5, 1: "no number"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGateway(t, "")
+			b := newBoard(t, g.url(), "")
+			b.start()
+			g.until("hello", func() bool { return len(g.hellos) == 1 })
+			b.stop()
+			j, _, err := journal.Open(journal.OS(), b.cfg.Data, journal.Options{})
+			must(t, err)
+			r, err := wire.EncodeRecord(record)
+			must(t, err)
+			must(t, j.Append(r))
+			must(t, j.Close())
+			b.start()
+			g.until("second hello", func() bool { return len(g.hellos) == 2 })
+			g.set(func() {
+				if g.hellos[0].Incarnation == g.hellos[1].Incarnation {
+					t.Error("introduces itself as if nothing had happened")
+				}
+			})
+			b.stop()
 		})
 	}
 }

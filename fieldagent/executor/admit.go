@@ -12,22 +12,30 @@ import (
 func (c *Core) newAttempt(in *wire.Instruction) *attempt {
 	a := &attempt{
 		seq: in.Seq, token: in.Token, attempt: in.Attempt, trace: in.Trace, intent: in.Intent,
-		state: queued, work: in, arrivedMono: c.now.Mono, timeout: c.cfg.DefaultTimeout,
+		state: queued, work: in, arrivedMono: c.now.Mono, timeout: c.timeoutOf(in), order: orderOf(in), keeps: in.Keep,
 	}
 	// The key was checked when the message was decoded.
 	if k, err := wire.ParseKey(in.Key); err == nil {
 		a.made = k.Millis
 	}
-	if in.TimeoutMs > 0 {
-		a.timeout = time.Duration(in.TimeoutMs) * time.Millisecond
-	}
 	return a
+}
+
+func (c *Core) timeoutOf(in *wire.Instruction) time.Duration {
+	if in.TimeoutMs > 0 {
+		return time.Duration(in.TimeoutMs) * time.Millisecond
+	}
+	return c.cfg.DefaultTimeout
 }
 
 // deliver takes an instruction. The token is looked up before anything else.
 func (c *Core) deliver(in *wire.Instruction) {
 	if a := c.table.known[in.Token]; a != nil {
+		a.offered = true
 		c.repeated(a)
+		if a.state == ended {
+			c.driveAgain(a, in)
+		}
 		return
 	}
 	if mutant.On(mutant.LateStarts) {
@@ -36,8 +44,11 @@ func (c *Core) deliver(in *wire.Instruction) {
 		in = &forever
 	}
 	a := c.newAttempt(in)
+	a.offered, a.epoch = true, c.session.epoch
+	v := c.judge(a)
+	safe := a.towards // and fit
 	switch {
-	case c.stop.stopping:
+	case c.stop.stopping && (!safe || c.stop.done):
 		c.noteOf(LevelDebug, a, "instruction ignored", "the agent is stopping")
 		return
 	case c.session.refused != "":
@@ -45,26 +56,76 @@ func (c *Core) deliver(in *wire.Instruction) {
 		return
 	}
 	forgotten := c.table.forgotten(in.Token, a.made)
-	if !c.table.room(c.now.Mono, c.through) || !c.tellable() {
-		c.noteOf(LevelWarn, a, "instruction ignored", "too many results wait for the gateway's acknowledgement; it will be sent again")
+	if !c.roomFor(a) {
 		return
 	}
 	a.receivedAt = c.clock.stamp(c.now)
 	before := c.table.newest[a.seq]
 	c.table.add(a)
+	c.unkeep(a.seq)
 	if o := a.older; o != nil && o.state == queued {
 		c.end(o, Result{Code: wire.CodeStaleToken,
 			Detail: fmt.Sprintf("attempt %d of this instruction arrived before this one had started", a.attempt)})
 	}
-	if r := c.unfit(a, before, forgotten); r.Code != wire.CodeNone {
-		c.end(a, r)
-		return
+	r := c.unfit(a, v, before, forgotten)
+	if safe && (r.Code == wire.CodeNone || !mutant.On(mutant.RefusalSpares)) {
+		c.withdraw(a)
 	}
-	c.queue = append(c.queue, a)
+	switch {
+	case r.Code != wire.CodeNone:
+		c.end(a, r)
+		if safe && forgotten {
+			c.driveAgain(a, in)
+		}
+	case safe && !mutant.On(mutant.OffWaitsForWorker):
+		c.startSafe(a)
+	default:
+		a.seat(c.queue)
+		c.queue = append(c.queue, a)
+	}
 }
 
-// unfit says why a new attempt is not queued; CodeNone if it is.
-func (c *Core) unfit(a, before *attempt, forgotten bool) Result {
+// judge asks the board about an attempt. What it can't do, or what means another line
+// by now, is not towards safe either.
+func (c *Core) judge(a *attempt) Verdict {
+	v := c.cfg.Check(a.intent, a.work.Args)
+	switch {
+	case v.Code != wire.CodeNone:
+		v.Towards = false
+	case v.Towards:
+		v.Lines = c.safeLines(a.work, v)
+	default:
+		if why := mapChanged(a.work, v); why != "" {
+			v.Code, v.Detail = wire.CodeMapChanged, why
+		}
+	}
+	a.take(v)
+	return v
+}
+
+// roomFor reports whether a new attempt can be taken in. If not it leaves no trace.
+func (c *Core) roomFor(a *attempt) bool {
+	reserve := 0
+	if a.towards && !mutant.On(mutant.OffWaitsForRoom) {
+		reserve = safeReserve
+	}
+	table := c.table.room(c.now.Mono, c.through, reserve) && c.tellable(reserve)
+	switch {
+	case table && (a.towards && reserve > 0 || !c.ordered() || len(c.queue) < c.cfg.MaxQueue):
+		return true
+	case a.towards && reserve > 0:
+		c.driveOnly(a)
+	case c.ordered():
+		c.full(a)
+	default:
+		c.noteOf(LevelWarn, a, "instruction ignored", "too many results wait for the gateway's acknowledgement; it will be sent again")
+	}
+	return false
+}
+
+// unfit says why a new attempt is not queued; CodeNone if it is. What is towards safe
+// is hindered by its own expiry, its cancel and the LOCAL switch alone.
+func (c *Core) unfit(a *attempt, v Verdict, before *attempt, forgotten bool) Result {
 	if forgotten {
 		return Result{Code: wire.CodeUnknown,
 			Detail: "this token is older than what the agent remembers: it may have run before, so it is not run now; retry the instruction if it must run"}
@@ -75,24 +136,28 @@ func (c *Core) unfit(a, before *attempt, forgotten bool) Result {
 	if a.staleAfter(before) {
 		return Result{Code: wire.CodeStaleToken, Detail: fmt.Sprintf("attempt %d of this instruction is already known", before.attempt)}
 	}
-	if o := a.succeeded(); o != nil {
+	if o := a.succeeded(); o != nil && !a.towards {
 		return c.resultOf(a, o)
 	}
-	v := c.cfg.Check(a.intent, a.work.Args)
 	if v.Code != wire.CodeNone {
 		return Result{Code: v.Code, Detail: v.Detail}
 	}
-	if v.Actuates && c.local {
+	if by := c.overtaken(a); by != 0 {
+		return superseded(by)
+	}
+	if c.heldSafe(a) {
+		return Result{Code: wire.CodeHeldSafe, Detail: "its line is held at the safe level until somebody releases it"}
+	}
+	if a.actuates && c.local {
 		return c.byHand()
 	}
-	if v.Watch && c.watches() >= MaxWatches {
+	if a.watch && c.watches() >= MaxWatches {
 		return Result{Code: wire.CodeResources, Detail: fmt.Sprintf("%d watches run or wait already", MaxWatches)}
 	}
-	a.take(v)
-	if late, by := c.late(a); late {
-		return expired(by, "when it arrived")
+	if c.late(a) {
+		return c.expired(a, "when it arrived")
 	}
-	if len(c.queue) >= c.cfg.MaxQueue {
+	if len(c.queue) >= c.cfg.MaxQueue && !a.towards {
 		return Result{Code: wire.CodeResources, Detail: fmt.Sprintf("%d instructions are waiting already", len(c.queue))}
 	}
 	return Result{}
@@ -109,37 +174,25 @@ func (c *Core) resultOf(a, o *attempt) Result {
 	return Result{Code: wire.CodeOK, Detail: detail}
 }
 
-func expired(by time.Duration, when string) Result {
-	return Result{Code: wire.CodeExpired, Detail: fmt.Sprintf("not_after had passed %v before, %s", by, when)}
+// expired is the refusal of what has come too late. It is said only of what is late
+// for certain.
+func (c *Core) expired(a *attempt, when string) Result {
+	ms, _ := c.clock.earliest(c.now)
+	return Result{Code: wire.CodeExpired, Detail: fmt.Sprintf("not_after had passed %v before, %s", span(ms, a.work.NotAfter), when)}
 }
 
-// late reports whether a waiting attempt must not start any more, and by how
-// much. It is not late while the time is not known; nor may it start then.
-func (c *Core) late(a *attempt) (late bool, by time.Duration) {
-	if a.work.NotAfter == 0 {
-		return false, 0
-	}
-	ms, ok := c.clock.latest(c.now)
-	if !ok || ms <= a.work.NotAfter {
-		return false, 0
-	}
-	return true, time.Duration(ms-a.work.NotAfter) * time.Millisecond
-}
+// late reports whether a waiting attempt must not start any more. It is not late
+// while the time is not known; nor may it start then.
+func (c *Core) late(a *attempt) bool { return c.clock.past(c.now, a.work.NotAfter) }
 
 // timely reports whether a waiting attempt may start as far as time goes.
-func (c *Core) timely(a *attempt) bool {
-	if a.work.NotAfter == 0 {
-		return true
-	}
-	ms, ok := c.clock.latest(c.now)
-	return ok && ms <= a.work.NotAfter
-}
+func (c *Core) timely(a *attempt) bool { return c.clock.ahead(c.now, a.work.NotAfter) }
 
 // repeated answers a token that is known: a resend, a duplicate, or a question.
 func (c *Core) repeated(a *attempt) {
 	c.hear(a)
 	c.retell(a)
-	c.send(&wire.Report{States: []wire.State{a.status()}})
+	c.send(&wire.Report{States: []wire.State{c.status(a)}})
 }
 
 // hear puts a waiting attempt in the journal with its received event, so that the
@@ -149,7 +202,7 @@ func (c *Core) hear(a *attempt) {
 		return
 	}
 	a.stored, a.first = true, c.next
-	c.record(queuedRecord{kindQueued, *a.work, a.receivedAt, a.first})
+	c.record(a.queuedRecord())
 	c.emit(a, &wire.Event{Phase: wire.PhaseReceived})
 }
 
@@ -164,7 +217,7 @@ func (c *Core) retell(a *attempt) {
 		c.goBackSoon()
 		return
 	}
-	if c.tellable() {
+	if c.tellable(0) {
 		c.emit(a, &wire.Event{Phase: wire.PhaseProcessed, Code: a.code, Detail: a.detail})
 	}
 }
@@ -177,20 +230,25 @@ func (c *Core) query(m *wire.Query) {
 			states = append(states, wire.State{Seq: r.Seq, Token: r.Token, Status: wire.StatusNever})
 			continue
 		}
+		a.offered = true
 		c.hear(a)
 		c.retell(a)
-		states = append(states, a.status())
+		states = append(states, c.status(a))
 	}
 	c.send(&wire.Report{States: states})
 }
 
 func (c *Core) cancel(m *wire.Cancel) {
+	c.unkeep(m.Seq)
 	a := c.table.known[m.Token]
 	if a != nil {
 		c.cancelAttempt(a, m.Reason)
 		return
 	}
-	if c.stop.stopping || !c.table.room(c.now.Mono, c.through) {
+	if c.endLease(m.Token) {
+		return // of an attempt that is forgotten; the end of the lease answers
+	}
+	if c.stop.stopping || !c.table.room(c.now.Mono, c.through, 0) {
 		return // it will be sent again
 	}
 	// Remember the token, so that it is not run if it arrives later. A cancel
@@ -213,8 +271,21 @@ func (c *Core) cancelAttempt(a *attempt, reason string) {
 	case running:
 		c.abort(a)
 	case ended:
+		c.endLease(a.token)
 		c.retell(a)
 	}
+}
+
+// endLease ends the living lease of an attempt that has ended, and reports whether it
+// has one. That of a newer instruction is not its own.
+func (c *Core) endLease(t wire.Token) bool {
+	for _, l := range c.leases {
+		if l.attempt.token == t && !l.Plain {
+			c.out.EndLease = append(c.out.EndLease, t)
+			return true
+		}
+	}
+	return false
 }
 
 // queryCompact says what became of exactly that attempt. A question leaves no
@@ -232,6 +303,7 @@ func (c *Core) queryCompact(f wire.CompactQuery) {
 
 func (c *Core) cancelCompact(f wire.CompactCancel) {
 	if a := c.table.attemptOf(f.Seq, f.Attempt); a != nil {
+		c.unkeep(f.Seq)
 		c.cancelAttempt(a, "by narrowband")
 		c.answerCompact(f.Seq, f.Attempt, a.progress())
 		return

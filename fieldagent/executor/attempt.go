@@ -39,14 +39,20 @@ type attempt struct {
 	older   *attempt // earlier attempt of the same instruction
 
 	state   state
-	work    *wire.Instruction // while queued
+	work    *wire.Instruction // while queued or running
 	lines   []wire.LineKey    // while queued, running, or lingering
 	stored  bool              // while queued: it is in the journal
 	unfit   *Result           // while queued: this board can't do it
-	towards bool              // see Verdict; while queued or running
 	cutBy   uint64            // the instruction that ended it early, 0 for none
+	order   uint64            // its number at its lines
+	place   uint64            // while queued: where it stands on them, see seat
+	keeps   bool              // its lines are kept for a retry
+	offered bool              // while queued: the gateway has handed it out to this process
+	epoch   uint64            // while queued: the gateway's log that did, 0 if it is not known
 	// See Verdict; while queued or running.
-	actuates, watch bool
+	actuates, watch, board, towards bool
+	holdsSafe, releases             bool
+	pulse                           *Pulse
 	early           []earlyEnd // of its lease, while running
 	reboots         bool       // see Verdict; while queued or running
 	boot            uint64     // while it runs and reboots: the boot that it began in
@@ -54,7 +60,6 @@ type attempt struct {
 	arrivedMono time.Duration
 	startedMono time.Duration
 	timeout     time.Duration
-	notAfter    int64 // of its instruction, Unix ms; 0 for no limit
 	startTold   bool  // by an event of its own
 	aborted     bool  // the work was asked to stop
 	byStop      bool  // because the agent stops
@@ -89,7 +94,7 @@ func (a *attempt) progress() wire.Code {
 }
 
 // status is what a report says about the attempt.
-func (a *attempt) status() wire.State {
+func (c *Core) status(a *attempt) wire.State {
 	s := wire.State{Seq: a.seq, Token: a.token}
 	switch a.state {
 	case queued:
@@ -97,7 +102,7 @@ func (a *attempt) status() wire.State {
 	case running:
 		s.Status = wire.StatusRunning
 	default:
-		s.Status, s.Code = wire.StatusDone, a.code
+		s.Status, s.Code = wire.StatusDone, c.told(a.code)
 	}
 	return s
 }
@@ -164,8 +169,9 @@ func (t *table) attemptOf(seq uint64, attempt uint8) *attempt {
 
 // take notes what the board says of the attempt.
 func (a *attempt) take(v Verdict) {
-	a.lines, a.towards = v.Lines, v.Towards
+	a.lines, a.board, a.towards = v.Lines, v.Board, v.Towards
 	a.actuates, a.watch, a.reboots = v.Actuates, v.Watch, v.Reboots
+	a.holdsSafe, a.releases, a.pulse = v.Hold, v.Release, v.Pulse
 }
 
 // staleAfter reports whether b is a newer attempt of the same instruction.
@@ -208,8 +214,9 @@ func (t *table) forgotten(token wire.Token, made int64) bool {
 
 // room makes room for one more attempt and reports whether there is some. It
 // forgets ended attempts that are old enough, and the oldest one if the table is
-// full; never one whose last event is after through.
-func (t *table) room(now time.Duration, through uint64) bool {
+// full; never one whose last event is after through. more is how many it may
+// have beyond its limit.
+func (t *table) room(now time.Duration, through uint64, more int) bool {
 	for len(t.ends) > 0 {
 		a := t.ends[0]
 		old := now-a.endedMono >= RememberFor
@@ -223,5 +230,5 @@ func (t *table) room(now time.Duration, through uint64) bool {
 		t.marks[a.token.Shard] = mark{max(m.seq, a.token.Seq), max(m.made, a.made)}
 		t.forget(a)
 	}
-	return len(t.known) < t.limit
+	return len(t.known) < t.limit+more
 }

@@ -5,17 +5,21 @@ import (
 	"time"
 )
 
-// reached reports whether the gateway can be heard: it has welcomed this session,
-// or the narrowband connection to it is up.
-func (c *Core) reached() bool { return c.session.welcomed || c.narrowband }
+// reached reports whether the gateway can be heard and works with this agent: it has
+// welcomed this session, or the narrowband connection to it is up. One that refuses
+// the agent cannot command its outputs and is as good as gone.
+func (c *Core) reached() bool {
+	return c.session.welcomed || c.narrowband && c.session.refused == ""
+}
 
 // touch notes that the gateway was heard.
 func (c *Core) touch() { c.contact = c.now.Mono }
 
 // mindAutonomy looks whether the gateway has been gone for longer than the
-// autonomy window (C8). Then nothing that waits is started, what runs ends, and
-// outputs that want it go to their safe levels. When the gateway is heard again
-// all goes on as before.
+// autonomy window (C8). Then nothing that waits is started, and what runs ends. When
+// the gateway is heard again all goes on as before. Outputs that are to fall then
+// fall by the timer of the owner of the pins, which Output.Contact feeds: it does not
+// wait for a disk.
 func (c *Core) mindAutonomy() {
 	if c.cfg.Autonomy == 0 {
 		return
@@ -39,4 +43,12 @@ func (c *Core) autonomyDeadline(at func(time.Duration)) {
 	if c.cfg.Autonomy > 0 && !c.alone && !c.reached() {
 		at(c.contact + c.cfg.Autonomy)
 	}
+	if c.cfg.Autonomy > 0 && c.reached() {
+		at(c.now.Mono + max(c.cfg.Autonomy/contactParts, minContact))
+	}
+}
+
+// deserted reports whether the autonomy window has ended by then.
+func (c *Core) deserted(now Now) bool {
+	return c.cfg.Autonomy > 0 && !c.reached() && now.Mono-c.contact >= c.cfg.Autonomy
 }

@@ -1,6 +1,9 @@
 package executor
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // clock knows the gateway's time, which not_after is measured in, between two
 // bounds. A time in a message is a lower bound, since the message may have waited
@@ -9,12 +12,16 @@ import "time"
 // late is judged by the upper bound; what is told uses the lower one, so that
 // nothing seems to arrive before it was sent.
 //
-// The price is that on a slow link things are refused early by as much as the
-// last hello took. Quartz drifts; the doubt that this brings is noticed (see
-// heard) and ends with another hello.
+// What has passed by the lower bound is refused. Between the two bounds, and in doubt,
+// nothing begins and nothing is refused, and the agent asks. Quartz drifts; the doubt
+// that this brings is noticed (see heard) and ends with another hello.
 type clock struct {
 	heardOf bool // low holds
 	bounded bool // high holds
+	// doubt: the gateway has sent something that is too old for the bounds. Either it
+	// was long under way or the gateway's clock was set back, and then they are wrong:
+	// until the next welcome nothing is known.
+	doubt bool
 	// Gateway's Unix ms when Mono was 0.
 	low, high int64
 
@@ -31,6 +38,7 @@ func (c *clock) heard(now Now, ms int64) (doubtful bool) {
 		return false
 	}
 	b := ms - now.Mono.Milliseconds()
+	c.doubt = c.doubt || c.heardOf && c.low-b > ClockLimit.Milliseconds()
 	if !c.heardOf || b > c.low {
 		c.heardOf, c.low = true, b
 	}
@@ -41,10 +49,10 @@ func (c *clock) heard(now Now, ms int64) (doubtful bool) {
 // welcomed takes the gateway's time of a welcome that came took after its hello,
 // and returns how far the agent's own clock is ahead of it.
 func (c *clock) welcomed(now Now, ms int64, took time.Duration) (ahead time.Duration) {
-	c.heardOf, c.bounded = true, true
+	c.heardOf, c.bounded, c.doubt = true, true, false
 	c.low = ms - now.Mono.Milliseconds()
 	c.high = c.low + took.Milliseconds()
-	return time.Duration(now.Wall-ms) * time.Millisecond
+	return span(now.Wall, ms)
 }
 
 // wallFits reports whether the agent's own clock is trusted and near what is
@@ -64,6 +72,7 @@ func (c *clock) wallFits(now Now) bool {
 func (c *clock) latest(now Now) (ms int64, ok bool) {
 	mono := now.Mono.Milliseconds()
 	switch {
+	case c.doubt:
 	case c.wallFits(now) && c.heardOf:
 		return max(now.Wall, c.low+mono), true
 	case c.bounded:
@@ -96,7 +105,7 @@ func (c *clock) told(now Now) int64 {
 // it ran on.
 func (c *clock) stepped(now Now) time.Duration {
 	b := now.Wall - now.Mono.Milliseconds()
-	d := time.Duration(b-c.wallBase) * time.Millisecond
+	d := span(b, c.wallBase)
 	seen := c.wallSeen
 	if !seen || d.Abs() > ClockLimit {
 		c.wallSeen, c.wallBase = true, b
@@ -118,29 +127,43 @@ func (c *Core) Clock() ClockView { return ClockView{c.clock} }
 // gateway's time; 0 is no limit. A time in doubt counts as late, but not for what is
 // towards safe.
 func (v ClockView) Late(now Now, notAfter int64, towards bool) bool {
-	if notAfter == 0 {
-		return false
-	}
 	if towards {
 		return v.c.past(now, notAfter)
 	}
 	return !v.c.ahead(now, notAfter)
 }
 
-// past reports whether the gateway's time is later than ms for certain.
-func (c *clock) past(now Now, ms int64) bool {
+// past reports whether a limit of the gateway's time has passed for certain. 0 is no
+// limit. What it says may be told: it is not taken back by a better measure.
+func (c *clock) past(now Now, limit int64) bool {
 	e, ok := c.earliest(now)
-	return ok && e > ms
+	return limit != 0 && ok && e > limit
 }
 
-// ahead reports whether the gateway's time is not later than ms for certain.
-func (c *clock) ahead(now Now, ms int64) bool {
+// ahead reports whether a limit has not passed for certain: only then anything begins.
+func (c *clock) ahead(now Now, limit int64) bool {
 	l, ok := c.latest(now)
-	return ok && l <= ms
+	return limit == 0 || ok && l <= limit
 }
 
 // earliest is the earliest that the gateway's time can be, in Unix ms. ok is false
 // when that is not known.
 func (c *clock) earliest(now Now) (ms int64, ok bool) {
-	return c.low + now.Mono.Milliseconds(), c.heardOf
+	return c.low + now.Mono.Milliseconds(), c.heardOf && !c.doubt
+}
+
+// maxSpan is the longest time between two moments that is told apart from never: no
+// sum of a few of them overflows a duration. Peers may name any moment.
+const maxSpan = 50 * 365 * 24 * time.Hour
+
+// span is the time from one Unix ms to another, within maxSpan.
+func span(to, from int64) time.Duration {
+	d := to - from
+	if (d < 0) != (to < from) { // it has overflowed
+		d = math.MaxInt64
+		if to < from {
+			d = -d
+		}
+	}
+	return min(max(time.Duration(min(max(d, -maxSpan.Milliseconds()), maxSpan.Milliseconds()))*time.Millisecond, -maxSpan), maxSpan)
 }

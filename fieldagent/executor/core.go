@@ -43,7 +43,8 @@ type Core struct {
 	leases []*lease // whose ends have not been told, by their beginning
 
 	marks  map[wire.LineKey]uint64 // highest number begun; 0 is the board
-	holds  map[wire.LineKey]bool
+	holds  map[wire.LineKey]uint64 // held at the safe level, by the number of who held it
+	kept   []keep
 	pulses []Pulse // that the end of the agent has cut
 	levels []byte  // of the pins of the hello, packed
 
@@ -66,18 +67,29 @@ type cancelAhead struct {
 	at      time.Duration // Mono of its coming
 }
 
+// Errors of New about a journal, to branch on.
+var (
+	// ErrNewer means that a newer agent wrote the journal.
+	ErrNewer = errors.New("written by a newer agent; start that one")
+	// ErrNonsense means that the journal contradicts itself: it is as good as damaged.
+	ErrNonsense = errors.New("the journal does not make sense")
+)
+
 // New makes a core from the records of the journal, in order; none for a new
-// journal. The Output is performed like any other. An error means that the
-// journal does not make sense.
+// journal. The Output is performed like any other. An error is about the
+// configuration, or an ErrNewer or ErrNonsense about the journal.
 func New(cfg Config, records [][]byte, now Now) (*Core, Output, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, Output{}, fmt.Errorf("agent configuration: %w", err)
 	}
 	c := &Core{cfg: cfg, table: newTable(cfg.MaxKnown), next: firstEvent, unmet: firstEvent, resendIn: ResendAfter, now: now,
-		marks: map[wire.LineKey]uint64{}, holds: map[wire.LineKey]bool{}}
+		marks: map[wire.LineKey]uint64{}, holds: map[wire.LineKey]uint64{}}
 	c.session.started, c.contact, c.local = now.Mono, now.Mono, cfg.Local
 	for i, r := range records {
 		if err := c.replay(i, r); err != nil {
+			if !errors.Is(err, ErrNewer) {
+				err = fmt.Errorf("%w: %w", ErrNonsense, err)
+			}
 			return nil, Output{}, fmt.Errorf("journal record %d: %w", i+1, err)
 		}
 	}
@@ -91,6 +103,11 @@ func New(cfg Config, records [][]byte, now Now) (*Core, Output, error) {
 	c.sent = c.through
 	c.resumeHedges()
 	c.hearAgain()
+	for _, a := range c.running {
+		if a.pulse != nil {
+			c.pulses = append(c.pulses, *a.pulse)
+		}
+	}
 	for len(c.running) > 0 {
 		if mutant.On(mutant.InterruptedIsOK) {
 			c.end(c.running[0], Result{Code: wire.CodeOK})
@@ -101,6 +118,19 @@ func New(cfg Config, records [][]byte, now Now) (*Core, Output, error) {
 	c.closeAllLeases()
 	c.recheckQueue()
 	return c, c.finish(), nil
+}
+
+// Sense reports whether New can make sense of a journal: nil, an ErrNewer or an
+// ErrNonsense. What makes the core find a bug in itself makes no sense either: the
+// board would stay away for ever.
+func Sense(records [][]byte) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v", ErrNonsense, r)
+		}
+	}()
+	_, _, err = New(Config{Incarnation: 1, Check: func(string, wire.RawMap) Verdict { return Verdict{} }}, records, Now{})
+	return err
 }
 
 func (cfg *Config) fill() error {
@@ -179,7 +209,6 @@ func (c *Core) Step(now Now, in Input) Output {
 }
 
 func (c *Core) received(m wire.Message) {
-	c.touch()
 	if _, ok := m.(*wire.Welcome); !ok && !c.session.welcomed {
 		// It was sent to whoever was connected before: to this agent with another
 		// memory, or to another board under its name. What is meant for this one
@@ -202,6 +231,9 @@ func (c *Core) received(m wire.Message) {
 	case *wire.Cancel:
 		c.acknowledged(m.Through, false)
 		c.cancel(m)
+	case *wire.Release:
+		c.acknowledged(m.Through, false)
+		c.unkeep(m.Seq)
 	case *wire.Query:
 		c.acknowledged(m.Through, false)
 		c.query(m)
@@ -215,12 +247,14 @@ func (c *Core) received(m wire.Message) {
 }
 
 func (c *Core) receivedCompact(frame any) {
-	c.touch()
 	switch f := frame.(type) {
 	case wire.CompactQuery:
 		c.queryCompact(f)
 	case wire.CompactCancel:
 		c.cancelCompact(f)
+	case wire.CompactSafe:
+		// The owner of the pins has it. It stands for nothing here: nobody has proved
+		// who sent it, so it ends no work and raises no mark.
 	default:
 		c.note(LevelWarn, "compact frame in the wrong direction", fmt.Sprintf("%T", f))
 	}
@@ -232,8 +266,10 @@ func (c *Core) finish() Output {
 	c.mindAutonomy()
 	c.refuseWaiting()
 	c.giveUpOverdue()
+	c.lapseKeeps()
+	c.startWaitingSafes()
 	c.startReady()
-	c.makeWay()
+	c.mindDoubt()
 	c.tellSlowWork()
 	c.goOnStopping()
 	c.keepSession()
@@ -244,6 +280,7 @@ func (c *Core) finish() Output {
 		c.record(throughRecord{kindThrough, c.through})
 		c.journalled = c.through
 	}
+	c.out.Contact = c.reached()
 	c.out.Deadline = c.deadline()
 	return c.out
 }
@@ -253,6 +290,8 @@ func (c *Core) deadline() time.Duration {
 	d := NoDeadline
 	at := func(t time.Duration) { d = min(d, max(t, c.now.Mono)) }
 	c.queueDeadlines(at)
+	c.offerDeadline(at)
+	c.keepDeadlines(at)
 	for _, a := range c.running {
 		if !a.startTold {
 			at(a.startedMono + ShortWork)

@@ -56,4 +56,7 @@ func (c *Core) sessionDeadlines(at func(time.Duration)) {
 	if c.session.clockNews {
 		at(c.session.helloAt + AskTimeAgain)
 	}
+	if c.inDoubt() {
+		at(c.doubtAt())
+	}
 }

@@ -53,8 +53,9 @@ func (c *Core) addEvent(ev *wire.Event) {
 func weight(ev *wire.Event) int { return eventOverhead + len(ev.Payload) + len(ev.Detail) }
 
 // tellable reports whether there is room for what a new instruction may lead to.
-func (c *Core) tellable() bool {
-	return len(c.events) < maxUnacknowledged && c.eventBytes < maxUnackedBytes
+// more is how many events there may be beyond the limit.
+func (c *Core) tellable(more int) bool {
+	return len(c.events) < maxUnacknowledged+more && c.eventBytes < maxUnackedBytes+more*eventOverhead
 }
 
 // acknowledged takes the gateway's word that it has the events up to through, and

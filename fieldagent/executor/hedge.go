@@ -95,7 +95,7 @@ func (c *Core) answerCompact(seq uint64, attempt uint8, code wire.Code) {
 // compact tells where an attempt stands on the narrowband path.
 func (c *Core) compact(seq uint64, attempt uint8, code wire.Code) {
 	c.narrowbandAt = max(c.narrowbandAt, c.now.Mono) + NarrowbandGap
-	c.out.Narrowband = append(c.out.Narrowband, wire.CompactAck{Seq: seq, Attempt: attempt, Code: code})
+	c.out.Narrowband = append(c.out.Narrowband, wire.CompactAck{Seq: seq, Attempt: attempt, Code: c.told(code)})
 }
 
 func (c *Core) hedgeDeadlines(at func(time.Duration)) {

@@ -38,11 +38,14 @@ type leaseRecord struct {
 	Pin        string     `cbor:"9,keyasint"`
 	Level      bool       `cbor:"10,keyasint,omitempty"`
 	Failed     bool       `cbor:"11,keyasint,omitempty"`
+	Plain      bool       `cbor:"12,keyasint,omitempty"`
+	// Closed says that it has ended without being told.
+	Closed bool `cbor:"13,keyasint,omitempty"`
 }
 
 func (l *lease) record() leaseRecord {
 	a := &l.attempt
-	return leaseRecord{kindLease, a.seq, a.token, a.attempt, a.made, a.trace, a.intent, a.receivedAt, a.startedAt, l.Pin, l.Level, l.failed}
+	return leaseRecord{kindLease, a.seq, a.token, a.attempt, a.made, a.trace, a.intent, a.receivedAt, a.startedAt, l.Pin, l.Level, l.failed, l.Plain, false}
 }
 
 // open notes a lease, before the result of its attempt is told. A pin has one at a
@@ -51,7 +54,7 @@ func (l *lease) record() leaseRecord {
 func (c *Core) open(a *attempt, of Lease) {
 	for _, l := range c.leases {
 		if l.Pin == of.Pin {
-			c.closeLease(l, wire.LeaseReplaced, c.clock.stamp(c.now))
+			c.closeLease(l, wire.LeaseReplaced, c.clock.stamp(c.now), nil)
 			break
 		}
 	}
@@ -69,13 +72,13 @@ func (c *Core) leaseEnded(in LeaseEnded) {
 	at := max(c.clock.stamp(c.now)-max(in.Ago, 0).Milliseconds(), 1)
 	for _, l := range c.leases {
 		if l.attempt.token == in.Token {
-			c.closeLease(l, in.Why, at)
+			c.closeLease(l, in.Why, at, in.Level)
 			return
 		}
 	}
 	// A short lease may be over before the loop has the result of its attempt.
 	if a := c.table.known[in.Token]; a != nil && a.state == running && len(a.early) < maxEarlyEnds && !mutant.On(mutant.EarlyEndLost) {
-		a.early = append(a.early, earlyEnd{in.Why, at})
+		a.early = append(a.early, earlyEnd{in.Why, at, in.Level})
 		return
 	}
 	c.note(LevelDebug, "end of a lease that is not open", in.Token.String()+" "+in.Why.String())
@@ -83,38 +86,56 @@ func (c *Core) leaseEnded(in LeaseEnded) {
 
 // earlyEnd is the end of a lease whose attempt has not ended for the core.
 type earlyEnd struct {
-	why wire.LeaseEnd
-	at  int64
+	why   wire.LeaseEnd
+	at    int64
+	level *bool
 }
 
 // closeLease tells the end of a lease. One that failed stays open: the owner goes
-// on trying, and what comes of it is told as well.
-func (c *Core) closeLease(l *lease, why wire.LeaseEnd, at int64) {
+// on trying, and what comes of it is told as well. That a level without a time limit
+// was replaced is what everybody expects of it: it is written down and not told.
+// level is what the owner of the pins has driven, nil if it did not say.
+func (c *Core) closeLease(l *lease, why wire.LeaseEnd, at int64, level *bool) {
 	if why == wire.LeaseFailed && l.failed {
 		return
 	}
 	a := &l.attempt
+	if l.Plain && why == wire.LeaseReplaced {
+		r := l.record()
+		r.Closed = true
+		c.record(r)
+		c.leases = withoutLease(c.leases, a.token)
+		return
+	}
 	ev := &wire.Event{Seq: a.seq, Token: a.token, Attempt: a.attempt, Phase: wire.PhaseLease,
-		ReceivedAt: a.receivedAt, StartedAt: a.startedAt, FinishedAt: max(at, a.startedAt), Lease: why, Payload: l.payload(why)}
+		ReceivedAt: a.receivedAt, StartedAt: a.startedAt, FinishedAt: max(at, a.startedAt), Lease: why, Payload: l.payload(why, level)}
 	c.number(ev)
 	r := c.eventRecord(ev)
 	r.Made, r.Trace, r.Intent = a.made, a.trace, a.intent
 	c.record(r)
-	level := LevelInfo
+	weight := LevelInfo
 	if why == wire.LeaseFailed {
-		level, l.failed = LevelWarn, true
+		weight, l.failed = LevelWarn, true
 	} else {
 		c.leases = withoutLease(c.leases, a.token)
 	}
-	c.noteOf(level, a, "lease ended", fmt.Sprintf("%s: %s", l.Pin, why))
+	c.noteOf(weight, a, "lease ended", fmt.Sprintf("%s: %s", l.Pin, why))
 }
 
-// payload names the pin, and its level where the reason says it.
-func (l *lease) payload(why wire.LeaseEnd) wire.RawMap {
+// payload names the pin, and its level: what was driven, or what the reason says.
+func (l *lease) payload(why wire.LeaseEnd, driven *bool) wire.RawMap {
 	m := map[string]any{"pin": l.Pin}
-	if why != wire.LeaseFailed && why != wire.LeaseReplaced && !l.unmapped {
+	level, known := l.Level, !l.unmapped
+	switch why {
+	case wire.LeaseFailed, wire.LeaseReplaced, wire.LeaseHand:
+		known = false
+	}
+	if driven != nil {
+		level, known = *driven, true
+	}
+	if known {
 		m["level"] = uint64(0)
-		if l.Level {
+		if level {
 			m["level"] = uint64(1)
 		}
 	}
@@ -137,7 +158,7 @@ func (c *Core) closeAllLeases() {
 			level, ok := c.cfg.Safe(l.Pin)
 			l.Level, l.unmapped = level, !ok
 		}
-		c.closeLease(l, wire.LeaseRestart, max(c.clock.stamp(c.now), l.attempt.startedAt))
+		c.closeLease(l, wire.LeaseRestart, max(c.clock.stamp(c.now), l.attempt.startedAt), nil)
 	}
 }
 
@@ -151,7 +172,11 @@ func withoutLease(list []*lease, t wire.Token) []*lease {
 }
 
 func (c *Core) replayLease(r leaseRecord) error {
-	c.leases = append(withoutLease(c.leases, r.Token), &lease{Lease: Lease{Pin: r.Pin, Level: r.Level}, failed: r.Failed,
+	if r.Closed {
+		c.leases = withoutLease(c.leases, r.Token)
+		return nil
+	}
+	c.leases = append(withoutLease(c.leases, r.Token), &lease{Lease: Lease{Pin: r.Pin, Level: r.Level, Plain: r.Plain}, failed: r.Failed,
 		attempt: attempt{seq: r.Seq, token: r.Token, attempt: r.Attempt, made: r.Made, trace: r.Trace, intent: r.Intent,
 			receivedAt: r.ReceivedAt, startedAt: r.StartedAt}})
 	c.table.see(r.Seq, r.Token.Seq)
@@ -173,12 +198,22 @@ func (c *Core) replayLeaseEnd(ev *wire.Event) {
 
 // readable returns an event as the gateway of this session can read it. One that
 // knows no ends of leases gets something in its place that changes nothing there,
-// because numbers may have no holes.
+// because numbers may have no holes; one without Rules gets the nearest code or end
+// that it knows, with the same sentence.
 func (c *Core) readable(ev *wire.Event) *wire.Event {
-	if ev.Phase <= max(c.session.phases, wire.OldMaxPhase) {
+	if ev.Phase > max(c.session.phases, wire.OldMaxPhase) {
+		return &wire.Event{Number: ev.Number, Seq: ev.Seq, Token: ev.Token, Attempt: ev.Attempt, Phase: wire.PhaseReceived, ReceivedAt: ev.ReceivedAt}
+	}
+	code, end := c.told(ev.Code), ev.Lease
+	if !c.ordered() {
+		end = end.OldLeaseEnd()
+	}
+	if code == ev.Code && end == ev.Lease {
 		return ev
 	}
-	return &wire.Event{Number: ev.Number, Seq: ev.Seq, Token: ev.Token, Attempt: ev.Attempt, Phase: wire.PhaseReceived, ReceivedAt: ev.ReceivedAt}
+	old := *ev
+	old.Code, old.Lease = code, end
+	return &old
 }
 
 // Leases returns how many leases are open, whose ends are still to be told.

@@ -83,7 +83,7 @@ func (s *site) endLeases() {
 // fall sets all pins to their safe levels.
 func (s *site) fall(f executor.Fall) {
 	why := wire.LeaseReplaced
-	if f == executor.FallLoss {
+	if f == executor.FallLoss { // gone
 		why = wire.LeaseLoss
 	}
 	for _, pin := range slices.Sorted(maps.Keys(s.pins)) {

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -20,49 +21,59 @@ func without(list []*attempt, a *attempt) []*attempt {
 }
 
 // refuseWaiting ends what waits and must not start any more: its time has run out,
-// the board can't do it, or somebody works at the board by hand. What runs may end.
-// A refusal says that nothing was executed, so nothing is refused before the first
-// welcome, in which nothing starts either: only the gateway can tell an old copy of
-// the journal, in which what waits may have run long ago.
+// the board can't do it, something newer has begun on its line, or somebody works at
+// the board by hand. What runs may end. A refusal says that nothing was executed, so
+// nothing is refused before the first welcome, in which nothing starts either: only
+// the gateway can tell an old copy of the journal, in which what waits may have run
+// long ago.
 func (c *Core) refuseWaiting() {
 	if !c.session.met {
 		return
 	}
 	for i := 0; i < len(c.queue); {
-		r := c.refusal(c.queue[i])
+		a := c.queue[i]
+		r := c.refusal(a)
 		if r == nil {
 			i++
 			continue
 		}
-		c.end(c.queue[i], *r)
+		if a.towards && !mutant.On(mutant.RefusalSpares) {
+			c.withdraw(a)
+			i = 0 // others have left before it
+		}
+		c.end(a, *r)
 	}
 }
 
 // refusal returns why a waiting attempt must not start any more, nil if it may.
 func (c *Core) refusal(a *attempt) *Result {
-	if late, by := c.late(a); late {
-		r := expired(by, "while it waited to start")
-		return &r
-	}
-	if a.unfit != nil {
+	var r Result
+	switch by := c.overtaken(a); {
+	case c.late(a):
+		r = c.expired(a, "while it waited to start")
+	case a.unfit != nil:
 		return a.unfit
+	case by != 0:
+		r = superseded(by)
+	case c.heldSafe(a):
+		r = Result{Code: wire.CodeSuperseded, Detail: "its line is held at the safe level since, until somebody releases it"}
+	case c.local && a.actuates && !mutant.On(mutant.LocalOnArrival):
+		r = c.byHand()
+	default:
+		return nil
 	}
-	if c.local && a.actuates && !mutant.On(mutant.LocalOnArrival) {
-		r := c.byHand()
-		return &r
-	}
-	return nil
+	return &r
 }
 
-// recheckQueue judges anew, after a restart, what the journal says is waiting:
-// the board may have become another one.
+// recheckQueue judges anew what waits, after a restart or with another pin map: the
+// board may have become another one.
 func (c *Core) recheckQueue() {
-	for _, a := range c.queue {
-		v := c.cfg.Check(a.intent, a.work.Args)
-		if v.Code != wire.CodeNone {
+	for i, a := range c.queue {
+		a.unfit = nil
+		if v := c.judge(a); v.Code != wire.CodeNone {
 			a.unfit = &Result{Code: v.Code, Detail: v.Detail}
 		}
-		a.take(v)
+		a.seat(c.queue[:i])
 	}
 }
 
@@ -75,67 +86,99 @@ func (c *Core) startReady() {
 		if a == nil {
 			return
 		}
-		if by := c.ender(a); by != nil {
-			c.end(a, Result{Code: wire.CodeCancelled, Detail: fmt.Sprintf("ended by instruction %d before it started", by.seq)})
-			continue
-		}
 		if o := a.succeeded(); o != nil {
 			c.end(a, c.resultOf(a, o))
 			continue
 		}
-		c.start(a)
+		c.out.Start = append(c.out.Start, c.begin(a))
 	}
 }
 
-// pick chooses the attempt to start next, or nil. An attempt is ready when
-// nothing that runs or arrived before it holds one of its lines. Of the ready
-// ones the lowest rank goes first: its priority, or that of whoever waits for one
-// of its lines, less one for every AgeRank of waiting, so that low ones never
-// starve; then the order of arrival. Without a free worker only watches start.
+// pick chooses the attempt to start next, or nil. An attempt is ready when nothing
+// holds one of its lines: nothing that runs, and nothing that waits and stands before
+// it there (see seat). Of the ready ones the lowest rank goes first: its priority, or
+// that of whoever waits for one of its lines, less one for every AgeRank of waiting,
+// so that low ones never starve; then the order of arrival. Without a free worker
+// only watches start.
 func (c *Core) pick(worker bool) *attempt {
 	if len(c.queue) == 0 || !worker && !slices.ContainsFunc(c.queue, (*attempt).waits) {
 		return nil
 	}
-	held := map[wire.LineKey]bool{}
+	taken := occupied{lines: map[wire.LineKey]bool{}}
 	for _, list := range [][]*attempt{c.running, c.lingering} {
 		for _, a := range list {
-			a.hold(held)
+			taken.add(a)
 		}
 	}
-	urgent := map[wire.LineKey]time.Duration{}
-	for _, a := range c.queue {
-		for _, l := range a.lines {
-			if r, ok := urgent[l]; !ok || c.rank(a) < r {
-				urgent[l] = c.rank(a)
-			}
-		}
-	}
+	holding := c.holding()
+	lift := c.lifts()
+	standing := slices.Clone(c.queue)
+	slices.SortStableFunc(standing, func(a, b *attempt) int { return cmp.Compare(a.place, b.place) })
 	var best *attempt
 	var bestRank time.Duration
-	for _, a := range c.queue {
-		free := a.hold(held)
-		if !free || !worker && !a.watch || !c.timely(a) || c.olderRuns(a) {
+	for _, a := range standing {
+		free := taken.free(a)
+		if c.holdsPlace(a) {
+			taken.add(a)
+		}
+		switch {
+		case !free, !worker && !a.watch, !c.timely(a), c.olderRuns(a), !c.mayBegin(a), c.keptFrom(a), a.releases && holding:
 			continue
 		}
-		r := c.rank(a)
-		for _, l := range a.lines {
-			r = min(r, urgent[l])
-		}
-		if best == nil || r < bestRank {
+		if r := lift.rank(a, c.rank(a)); best == nil || r < bestRank || r == bestRank && a.arrivedMono < best.arrivedMono {
 			best, bestRank = a, r
 		}
 	}
 	return best
 }
 
+// lifted are the best ranks of what waits for a line, for the board, and for anything:
+// whoever stands before it goes at that rank.
+type lifted struct {
+	lines      map[wire.LineKey]time.Duration
+	board, any time.Duration
+}
+
+func (c *Core) lifts() lifted {
+	f := lifted{lines: map[wire.LineKey]time.Duration{}, board: NoDeadline, any: NoDeadline}
+	for _, a := range c.queue {
+		r := c.rank(a)
+		for _, l := range a.lines {
+			if before, ok := f.lines[l]; !ok || r < before {
+				f.lines[l] = r
+			}
+		}
+		if a.board {
+			f.board = min(f.board, r)
+		}
+		if a.holdsAny() {
+			f.any = min(f.any, r)
+		}
+	}
+	return f
+}
+
+func (f *lifted) rank(a *attempt, own time.Duration) time.Duration {
+	switch {
+	case a.board:
+		return min(own, f.any)
+	case len(a.lines) > 0:
+		own = min(own, f.board)
+	}
+	for _, l := range a.lines {
+		own = min(own, f.lines[l])
+	}
+	return own
+}
+
 // waits reports whether the attempt needs no worker.
 func (a *attempt) waits() bool { return a.watch }
 
-// busy is how many workers are taken.
+// busy is how many workers are taken. What is towards safe has one of its own.
 func (c *Core) busy() int {
 	n := 0
 	for _, a := range c.running {
-		if !a.watch || mutant.On(mutant.WatchTakesWorker) {
+		if (!a.watch || mutant.On(mutant.WatchTakesWorker)) && (!a.towards || mutant.On(mutant.OffWaitsForWorker)) {
 			n++
 		}
 	}
@@ -144,52 +187,15 @@ func (c *Core) busy() int {
 
 // watches is how many watches run or wait.
 func (c *Core) watches() int {
-	n := len(c.running) - c.busy()
-	for _, a := range c.queue {
-		if a.watch {
-			n++
+	n := 0
+	for _, list := range [][]*attempt{c.running, c.queue} {
+		for _, a := range list {
+			if a.watch {
+				n++
+			}
 		}
 	}
 	return n
-}
-
-// hold marks the attempt's lines as held and reports whether all were free.
-func (a *attempt) hold(held map[wire.LineKey]bool) (free bool) {
-	free = true
-	for _, l := range a.lines {
-		free = free && (!held[l] || mutant.On(mutant.LinesIgnored))
-		held[l] = true
-	}
-	return free
-}
-
-// ender returns a waiting attempt that ends this one and could start by itself; nil
-// if there is none. Those behind a on a line came after it.
-func (c *Core) ender(a *attempt) *attempt {
-	if len(a.lines) == 0 || c.session.refused != "" || c.alone {
-		return nil
-	}
-	for _, by := range c.queue {
-		if by != a && by.towards && (a.state == running || by.arrivedMono >= a.arrivedMono) && slices.ContainsFunc(a.lines, func(l wire.LineKey) bool { return slices.Contains(by.lines, l) }) && c.timely(by) && !c.olderRuns(by) && by.succeeded() == nil {
-			return by
-		}
-	}
-	return nil
-}
-
-// makeWay asks running work to stop that an attempt behind it ends: an off level
-// does not wait for the end of a pulse, nor for a worker. The order on the line
-// stays that of arrival.
-func (c *Core) makeWay() {
-	for _, a := range c.running {
-		if a.aborted {
-			continue
-		}
-		if by := c.ender(a); by != nil {
-			a.cutBy = by.seq
-			c.abort(a)
-		}
-	}
 }
 
 func (c *Core) rank(a *attempt) time.Duration {
@@ -211,48 +217,51 @@ func (c *Core) olderRuns(a *attempt) bool {
 	return false
 }
 
-// start records that the attempt runs, and then asks for it.
-func (c *Core) start(a *attempt) {
+// begin records that the attempt runs, and returns what is asked for.
+func (c *Core) begin(a *attempt) Work {
 	c.leaveQueue(a)
 	a.state, a.startedMono, a.startedAt = running, c.now.Mono, max(c.clock.stamp(c.now), a.receivedAt)
-	in := a.work
-	a.work, a.notAfter = nil, in.NotAfter
 	c.running = append(c.running, a)
 	c.noteBoot(a)
-	if !mutant.On(mutant.DedupeAfterRun) {
-		c.record(a.record(kindStarted))
+	if a.actuates {
+		c.mark(a.lines, a.board, a.order)
 	}
-	c.out.Start = append(c.out.Start, Work{
-		Token: a.token, Seq: a.seq, Attempt: a.attempt, Key: in.Key, Trace: a.trace,
-		Intent: a.intent, Args: in.Args, At: a.startedAt, Timeout: a.timeout,
-		Order: max(in.Order, in.Seq), Lines: a.lines, NotAfter: in.NotAfter,
-	})
+	if !mutant.On(mutant.DedupeAfterRun) {
+		c.record(a.startedRecord())
+	}
 	c.noteOf(LevelDebug, a, "started", "")
+	return a.begun(a.startedAt)
+}
+
+// begun is the attempt as work.
+func (a *attempt) begun(at int64) Work {
+	w := Work{
+		Token: a.token, Seq: a.seq, Attempt: a.attempt, Key: a.work.Key, Trace: a.trace,
+		Intent: a.intent, Args: a.work.Args, At: at, Timeout: a.timeout,
+		Lines: slices.Clone(a.lines), Towards: a.towards, Hold: a.holdsSafe, NotAfter: a.work.NotAfter,
+	}
+	if a.actuates || a.releases {
+		w.Order = a.order
+	}
+	return w
 }
 
 // TooLate reports whether work whose start is recorded must not begin any more: a
 // slow disk may have taken longer over the record than the instruction was good
-// for, or long enough for somebody to throw the LOCAL switch. Whoever carries out
-// an Output asks it for each of Output.Start, when the records are durable (A9,
-// C15).
+// for, or long enough for somebody to throw the LOCAL switch, for the autonomy window
+// to end, or for something newer to begin on the line. Whoever carries out an Output
+// asks it for each of Output.Start, when the records are durable (A9, C15).
 func (c *Core) TooLate(now Now, t wire.Token) bool {
 	a := c.table.known[t]
 	if a == nil || a.state != running {
 		return false
 	}
-	return c.outlived(a, now) || a.actuates && now.Local && !mutant.On(mutant.LocalOnArrival)
+	return !c.clock.ahead(now, a.work.NotAfter) || c.deserted(now) || c.overtaken(a) != 0 || c.heldSafe(a) ||
+		a.actuates && now.Local && !mutant.On(mutant.LocalOnArrival)
 }
 
-// outlived reports whether the time limit of recorded work has passed.
-func (c *Core) outlived(a *attempt, now Now) bool {
-	if a.notAfter == 0 {
-		return false
-	}
-	ms, ok := c.clock.latest(now)
-	return !ok || ms > a.notAfter
-}
-
-// unstarted ends what was recorded as started and then came too late.
+// unstarted takes back what was recorded as started and then came too late: it ends,
+// or waits again if only the gateway or the time was missing.
 func (c *Core) unstarted(in Unstarted) {
 	for _, t := range in.Tokens {
 		a := c.table.known[t]
@@ -260,12 +269,31 @@ func (c *Core) unstarted(in Unstarted) {
 			continue
 		}
 		a.startedAt = 0 // it was not
-		r := c.byHand()
-		if c.outlived(a, c.now) {
-			r = Result{Code: wire.CodeExpired, Detail: "not_after passed while its start was written down; it was not begun"}
+		switch by := c.overtaken(a); {
+		case c.late(a):
+			c.end(a, Result{Code: wire.CodeExpired, Detail: "not_after passed while its start was written down; it was not begun"})
+		case by != 0:
+			c.end(a, superseded(by))
+		case c.heldSafe(a):
+			c.end(a, Result{Code: wire.CodeSuperseded, Detail: "its line is held at the safe level since, until somebody releases it"})
+		case a.actuates && (c.local || c.now.Local):
+			c.end(a, c.byHand())
+		default:
+			c.putBack(a)
 		}
-		c.end(a, r)
 	}
+}
+
+// putBack lets recorded work that was not begun wait again, where it stood.
+func (c *Core) putBack(a *attempt) {
+	c.leaveRunning(a)
+	a.state, a.stored, a.startedMono, a.boot, a.aborted, a.cutBy = queued, true, 0, 0, false, 0
+	i := 0
+	for i < len(c.queue) && c.queue[i].arrivedMono <= a.arrivedMono {
+		i++
+	}
+	c.queue = slices.Insert(c.queue, i, a)
+	c.record(a.queuedRecord())
 }
 
 // tellSlowWork gives an event of its own to what takes longer than ShortWork:
@@ -285,13 +313,13 @@ func (c *Core) tellSlowWork() {
 }
 
 func (c *Core) queueDeadlines(at func(time.Duration)) {
-	ms, ok := c.clock.latest(c.now)
+	ms, ok := c.clock.earliest(c.now)
 	for _, a := range c.queue {
 		if !a.stored {
 			at(a.arrivedMono + ShortWork)
 		}
 		if ok && c.session.met && a.work.NotAfter > 0 {
-			at(c.now.Mono + time.Duration(a.work.NotAfter-ms+1)*time.Millisecond)
+			at(c.now.Mono + span(a.work.NotAfter, ms) + time.Millisecond)
 		}
 	}
 }
@@ -314,7 +342,7 @@ func (c *Core) finished(in Finished) {
 	}
 	if slices.Contains(c.lingering, a) {
 		c.lingering = without(c.lingering, a)
-		a.lines = nil
+		a.lines, a.board = nil, false
 		if in.Result.Lease != nil {
 			c.open(a, *in.Result.Lease)
 		}
@@ -360,7 +388,7 @@ func (c *Core) progressed(in Progressed) {
 	}
 	a.percent = min(in.Percent, 100)
 	since := max(a.progressAt, a.startedMono)
-	if !a.startTold || a.percent == a.percentTold || c.now.Mono-since < ProgressEvery || !c.session.welcomed || !c.tellable() {
+	if !a.startTold || a.percent == a.percentTold || c.now.Mono-since < ProgressEvery || !c.session.welcomed || !c.tellable(0) {
 		return
 	}
 	a.progressAt, a.percentTold = c.now.Mono, a.percent
@@ -370,7 +398,7 @@ func (c *Core) progressed(in Progressed) {
 // seen tells at once what running work has seen. It is dropped when the journal
 // has no room: its maker counts on.
 func (c *Core) seen(a *attempt, payload wire.RawMap) {
-	if _, err := wire.DecodeMap(payload); err != nil || len(payload) > wire.MaxPayloadBytes || !c.tellable() {
+	if _, err := wire.DecodeMap(payload); err != nil || len(payload) > wire.MaxPayloadBytes || !c.tellable(0) {
 		return
 	}
 	if !a.startTold {
@@ -393,11 +421,11 @@ func (c *Core) giveUpOverdue() {
 			i++
 			continue
 		}
-		lines := a.lines
+		lines, board := a.lines, a.board
 		c.abort(a)
 		c.end(a, Result{Code: wire.CodeUnknown,
 			Detail: fmt.Sprintf("it did not stop %v after its time limit of %v and may still act; what it holds stays held", OverdueAfter, a.timeout)})
-		a.lines = lines
+		a.lines, a.board = lines, board
 		c.lingering = append(c.lingering, a)
 	}
 	if len(c.lingering) >= MaxLingering {
@@ -409,6 +437,15 @@ func (c *Core) giveUpOverdue() {
 func (c *Core) end(a *attempt, r Result) {
 	c.leaveQueue(a)
 	c.leaveRunning(a)
+	c.keepLines(a, r)
+	done := a.state == running && r.Code == wire.CodeOK
+	if done && a.holdsSafe {
+		c.hold(a.lines, a.order) // before its end: the journal may be cut between the two
+	}
+	var released []wire.LineKey
+	if done && a.releases {
+		released = c.releasable(a.lines, a.order)
+	}
 	a.state, a.code, a.detail, a.work = ended, r.Code, clip(r.Detail, wire.MaxDetailBytes), nil
 	a.boot = 0
 	a.take(Verdict{})
@@ -417,11 +454,14 @@ func (c *Core) end(a *attempt, r Result) {
 	}
 	a.finishedAt, a.endedMono = max(c.clock.stamp(c.now), a.receivedAt, a.startedAt), c.now.Mono
 	c.emit(a, &wire.Event{Phase: wire.PhaseProcessed, Code: a.code, Detail: a.detail, Payload: r.Payload})
+	if len(released) > 0 {
+		c.release(released, a.order) // behind it, for the same reason
+	}
 	c.table.ends = append(c.table.ends, a)
 	c.noteOf(LevelInfo, a, "ended", a.detail)
 	early := a.early
 	a.early = nil
 	for _, e := range early {
-		c.leaseEnded(LeaseEnded{Token: a.token, Why: e.why, Ago: time.Duration(c.clock.stamp(c.now)-e.at) * time.Millisecond})
+		c.leaseEnded(LeaseEnded{Token: a.token, Why: e.why, Ago: span(c.clock.stamp(c.now), e.at), Level: e.level})
 	}
 }

@@ -3,9 +3,11 @@ package executor
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // Journal records are CBOR maps by the rules of wire; key 0 is the kind. The
@@ -25,6 +27,9 @@ const (
 	kindReborn  recordKind = 10 // a new incarnation; events are numbered from 1 again
 	kindMet     recordKind = 11 // the gateway has welcomed this process: events may be sent from here on
 	kindLease   recordKind = 12 // a lease that is open; see leaseRecord
+	kindMarks   recordKind = 13 // the highest numbers that have begun on lines, beside those of kindStarted
+	kindHold    recordKind = 14 // lines that are held at their safe levels
+	kindKeep    recordKind = 15 // lines that are kept for a retry
 )
 
 type headRecord struct {
@@ -43,6 +48,11 @@ type queuedRecord struct {
 	Instruction wire.Instruction `cbor:"1,keyasint"`
 	ReceivedAt  int64            `cbor:"2,keyasint"`
 	First       uint64           `cbor:"3,keyasint,omitempty"` // number of its first event
+	Epoch       uint64           `cbor:"4,keyasint,omitempty"` // of the log that handed it out
+}
+
+func (a *attempt) queuedRecord() queuedRecord {
+	return queuedRecord{kindQueued, *a.work, a.receivedAt, a.first, a.epoch}
 }
 
 // attemptRecord is kindStarted and kindEnded.
@@ -62,6 +72,54 @@ type attemptRecord struct {
 	Last       uint64     `cbor:"12,keyasint,omitempty"`
 	// Boot is set while work runs that boots the board: the boot it began in.
 	Boot uint64 `cbor:"13,keyasint,omitempty"`
+	// Of what actuates, while it runs: the number that has begun, and where.
+	Order uint64         `cbor:"14,keyasint,omitempty"`
+	Lines []wire.LineKey `cbor:"15,keyasint,omitempty"`
+	Board bool           `cbor:"16,keyasint,omitempty"`
+	// Of a pulse, while it runs: the level at which it is to end, and where.
+	PulsePin  string       `cbor:"17,keyasint,omitempty"`
+	PulseLine wire.LineKey `cbor:"18,keyasint,omitempty"`
+	PulseOff  bool         `cbor:"19,keyasint,omitempty"`
+}
+
+// marksRecord raises the marks of lines; key 0 is the whole board.
+type marksRecord struct {
+	Kind  recordKind `cbor:"0,keyasint"`
+	Marks []lineMark `cbor:"1,keyasint"`
+}
+
+type lineMark struct {
+	_     struct{} `cbor:",toarray"`
+	Line  wire.LineKey
+	Order uint64
+}
+
+// marksOf lists the marks of lines.
+func (c *Core) marksOf(lines []wire.LineKey) []lineMark {
+	var list []lineMark
+	for _, l := range lines {
+		list = append(list, lineMark{Line: l, Order: c.marks[l]})
+	}
+	return list
+}
+
+// holdRecord holds lines at their safe levels, or releases them. Order is the number
+// of who held them, 0 for the gateway.
+type holdRecord struct {
+	Kind  recordKind     `cbor:"0,keyasint"`
+	Lines []wire.LineKey `cbor:"1,keyasint"`
+	Order uint64         `cbor:"2,keyasint,omitempty"`
+	Off   bool           `cbor:"3,keyasint,omitempty"`
+}
+
+// keepRecord keeps lines for the retry of an instruction, or ends that.
+type keepRecord struct {
+	Kind  recordKind     `cbor:"0,keyasint"`
+	Seq   uint64         `cbor:"1,keyasint"`
+	Order uint64         `cbor:"2,keyasint,omitempty"`
+	Lines []wire.LineKey `cbor:"3,keyasint,omitempty"`
+	Board bool           `cbor:"4,keyasint,omitempty"`
+	Off   bool           `cbor:"5,keyasint,omitempty"`
 }
 
 type eventRecord struct {
@@ -126,6 +184,18 @@ func (a *attempt) record(kind recordKind) attemptRecord {
 	}
 }
 
+// startedRecord is the record of a start: what was begun where, before it begins.
+func (a *attempt) startedRecord() attemptRecord {
+	r := a.record(kindStarted)
+	if a.actuates && !mutant.On(mutant.MarkForgotten) {
+		r.Order, r.Lines, r.Board = a.order, a.lines, a.board
+	}
+	if p := a.pulse; p != nil {
+		r.PulsePin, r.PulseLine, r.PulseOff = p.Pin, p.Line, p.Off
+	}
+	return r
+}
+
 // head is the record that a journal begins with; next is the first event number
 // that is not in use before the records that follow.
 func (c *Core) head(next uint64) headRecord {
@@ -134,7 +204,8 @@ func (c *Core) head(next uint64) headRecord {
 
 // Snapshot returns the shortest journal that means the same as everything
 // recorded so far. The shell rewrites the journal with it when it has grown, only
-// between two steps and after the records of the last one are durable.
+// between two steps and after the records of the last one are durable. It changes
+// nothing: the rewrite may find no room.
 func (c *Core) Snapshot() [][]byte {
 	records := [][]byte{encode(c.head(c.through + 1))}
 	shards := make([]uint16, 0, len(c.table.marks))
@@ -145,6 +216,17 @@ func (c *Core) Snapshot() [][]byte {
 	for _, s := range shards {
 		m := c.table.marks[s]
 		records = append(records, encode(markRecord{kindMark, s, m.seq, m.made}))
+	}
+	if len(c.marks) > 0 && !mutant.On(mutant.MarkForgotten) {
+		records = append(records, encode(marksRecord{kindMarks, c.marksOf(slices.Sorted(maps.Keys(c.marks)))}))
+	}
+	for _, l := range c.Holds() {
+		if !mutant.On(mutant.HoldForgotten) {
+			records = append(records, encode(holdRecord{Kind: kindHold, Lines: []wire.LineKey{l}, Order: c.holds[l]}))
+		}
+	}
+	for _, k := range c.kept {
+		records = append(records, encode(keepRecord{Kind: kindKeep, Seq: k.seq, Order: k.stand.order, Lines: k.stand.lines, Board: k.stand.board}))
 	}
 	for _, r := range c.ahead {
 		records = append(records, encode(aheadRecord{kindAhead, r.seq, r.attempt}))
@@ -157,20 +239,19 @@ func (c *Core) Snapshot() [][]byte {
 		records = append(records, encode(r))
 	}
 	for _, a := range c.running {
-		records = append(records, encode(a.record(kindStarted)))
+		records = append(records, encode(a.startedRecord()))
 	}
 	for _, l := range c.leases {
 		records = append(records, encode(l.record()))
 	}
 	for _, a := range c.queue {
 		if a.stored {
-			records = append(records, encode(queuedRecord{kindQueued, *a.work, a.receivedAt, a.first}))
+			records = append(records, encode(a.queuedRecord()))
 		}
 	}
 	for _, ev := range c.events {
 		records = append(records, encode(c.eventRecord(ev)))
 	}
-	c.journalled = c.through
 	return records
 }
 
@@ -221,6 +302,17 @@ func (c *Core) replay(i int, b []byte) error {
 	case kindMet:
 		c.unmet = c.next
 		return nil
+	case kindMarks:
+		return replayAs(b, func(r marksRecord) error {
+			for _, m := range r.Marks {
+				c.mark([]wire.LineKey{m.Line}, false, m.Order)
+			}
+			return nil
+		})
+	case kindHold:
+		return replayAs(b, c.replayHold)
+	case kindKeep:
+		return replayAs(b, func(r keepRecord) error { c.replayKeep(r); return nil })
 	case kindReborn:
 		return replayAs(b, func(r rebornRecord) error { c.renumber(r); return nil })
 	case kindLease:
@@ -228,7 +320,7 @@ func (c *Core) replay(i int, b []byte) error {
 	case kindAhead:
 		return replayAs(b, func(r aheadRecord) error { c.addAhead(cancelAhead{r.Seq, r.Attempt, c.now.Mono}); return nil })
 	}
-	return fmt.Errorf("unknown kind %d: written by a newer agent; start that one", head.Kind)
+	return fmt.Errorf("unknown kind %d: %w", head.Kind, ErrNewer)
 }
 
 func replayAs[T any](b []byte, apply func(T) error) error {
@@ -241,7 +333,7 @@ func replayAs[T any](b []byte, apply func(T) error) error {
 
 func (c *Core) replayHead(r headRecord) error {
 	if r.Version != recordVersion {
-		return fmt.Errorf("version %d of the records, this agent reads %d: start the agent that wrote them", r.Version, recordVersion)
+		return fmt.Errorf("version %d of the records, this agent reads %d: %w", r.Version, recordVersion, ErrNewer)
 	}
 	if r.Incarnation == 0 || r.Next == 0 || r.Through+1 != r.Next {
 		return fmt.Errorf("impossible head %+v", r)
@@ -255,12 +347,18 @@ func (c *Core) replayQueued(r queuedRecord) error {
 	if err := r.Instruction.Validate(); err != nil {
 		return err
 	}
-	if c.table.known[r.Instruction.Token] != nil {
+	a := c.table.known[r.Instruction.Token]
+	switch {
+	case a == nil:
+		a = c.newAttempt(&r.Instruction)
+		c.table.add(a)
+	case a.state == running: // it was recorded as started, not begun, and put back
+		c.leaveRunning(a)
+		a.state, a.work, a.boot, a.pulse, a.startedAt = queued, &r.Instruction, 0, nil, 0
+	default:
 		return fmt.Errorf("token %s queued twice", r.Instruction.Token)
 	}
-	a := c.newAttempt(&r.Instruction)
-	a.receivedAt, a.stored, a.first = r.ReceivedAt, true, r.First
-	c.table.add(a)
+	a.receivedAt, a.stored, a.first, a.epoch = r.ReceivedAt, true, r.First, r.Epoch
 	c.queue = append(c.queue, a)
 	return nil
 }
@@ -278,6 +376,10 @@ func (c *Core) replayAttempt(r attemptRecord) error {
 	a.receivedAt, a.startedAt, a.finishedAt = r.ReceivedAt, r.StartedAt, r.FinishedAt
 	if r.Kind == kindStarted {
 		a.state, a.last, a.boot = running, max(a.last, r.Last), r.Boot
+		c.mark(r.Lines, r.Board, r.Order)
+		if r.PulsePin != "" {
+			a.pulse = &Pulse{Token: r.Token, Pin: r.PulsePin, Line: r.PulseLine, Off: r.PulseOff}
+		}
 		c.running = append(c.running, a)
 		return nil
 	}

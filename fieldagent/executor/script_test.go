@@ -103,30 +103,40 @@ func (w *world) now() executor.Now {
 // gateway is the gateway's time, which is the true one.
 func (w *world) gateway() int64 { return wallAtStart + (w.uptime + w.mono).Milliseconds() }
 
-// check knows do (any args), which holds the lines of its argument "on", ends what
-// its argument "ends" says and is ended by "ended-by", boots the board if it
-// "reboots", and refuses what says so. It actuates if it holds lines; watch only
-// waits.
+// check knows do, which holds the lines of its argument "on" or the "board", brings
+// them to their safe levels if it is "safe" and holds them there if it is "hold",
+// drives them for a time if it is a "pulse", and boots the board if it "reboots"; and
+// release, which lets them be set again. It refuses what says so. do actuates if it
+// holds anything; watch only waits; read holds its lines and actuates nothing.
 func check(intent string, args wire.RawMap) executor.Verdict {
 	m, err := wire.DecodeMap(args)
 	if err == nil && intent == "watch" {
 		return executor.Verdict{Watch: true}
 	}
-	if err != nil || intent != "do" {
+	if err != nil || intent != "do" && intent != "release" && intent != "read" {
 		return executor.Verdict{Code: wire.CodeUnknownIntent, Detail: "no such intent"}
 	}
 	on, _ := m["on"].(string)
 	if on == "nowhere" {
 		return executor.Verdict{Code: wire.CodeNoSuchPin, Detail: "no pin nowhere"}
 	}
-	if on == "" {
-		return executor.Verdict{}
+	is := func(word string) bool { return m[word] == "yes" }
+	v := executor.Verdict{Lines: lines(on), Actuates: intent == "do" && (on != "" || is("board")), Release: intent == "release",
+		Board: is("board"), Towards: is("safe") || is("hold"), Hold: is("hold"), Reboots: is("reboots")}
+	if is("pulse") {
+		v.Pulse = &executor.Pulse{Pin: on, Line: wire.LineOf(on)}
 	}
-	v := executor.Verdict{Lines: strings.Split(on, ","), Actuates: true}
-	v.Ends, _ = m["ends"].(string)
-	v.EndedBy, _ = m["ended-by"].(string)
-	v.Reboots = m["reboots"] == "yes"
 	return v
+}
+
+// lines are the keys of names that are separated by commas.
+func lines(names string) (list []wire.LineKey) {
+	for _, n := range strings.Split(names, ",") {
+		if n != "" {
+			list = append(list, wire.LineOf(n))
+		}
+	}
+	return list
 }
 
 func config(workers int) executor.Config {
@@ -146,14 +156,16 @@ func config(workers int) executor.Config {
 //	clock D | unset | set          the agent's clock is off by D, not set, set
 //	connect [S] | disconnect       the primary connection
 //	narrowband up | down
-//	welcome [through=N] [session=N] [heartbeat=D] [refused=TEXT] [phases=N]
-//	deliver SEQ [attempt=N] [token=N] [made=D] [on=LINES [ends=X] [ended-by=X] [reboots=yes]] [prio=P] [for=D] [timeout=D] [intent=I] [sent=D] [through=N]
+//	welcome [through=N] [session=N] [heartbeat=D] [refused=TEXT] [phases=N] [rules=N] [epoch=N] [holds=LINES]
+//	deliver SEQ [attempt=N] [token=N] [made=D] [on=LINES] [WORD=yes ...] [order=N] [lines=LINES] [keep=yes] [prio=P] [for=D] [timeout=D] [intent=I] [sent=D] [through=N]
+//	    the words are board, safe, hold, pulse, reboots: see check
+//	release SEQ                    the gateway's word that no line is kept for it
 //	cancel SEQ [attempt=N]         query SEQ [attempt=N]
 //	compact-cancel SEQ [attempt=N] compact-query SEQ [attempt=N] [times=N]
 //	ack [N [gap]]                  N or the newest event that was sent
 //	progress SEQ PERCENT [attempt=N]
 //	edges SEQ TOTAL [attempt=N]    a watch has seen something
-//	finish SEQ [attempt=N] [code] [detail=TEXT] [lease=PIN]
+//	finish SEQ [attempt=N] [code] [detail=TEXT] [lease=PIN | plain=PIN]
 //	lease-end SEQ WHY [attempt=N] [ago=D]
 //	hand [local] [foreign=PINS]    what people do at the board
 //	stop
@@ -278,13 +290,15 @@ func (w *world) input(name string, a *arguments) {
 			w.step(executor.NarrowbandDown{})
 		}
 	case "welcome":
-		recv(&wire.Welcome{Session: a.number("session", 1), Epoch: 5, Now: w.gateway(), Through: a.number("through", 0),
+		recv(&wire.Welcome{Session: a.number("session", 1), Epoch: a.number("epoch", 5), Now: w.gateway(), Through: a.number("through", 0),
 			HeartbeatMs: uint32(a.duration(a.text("heartbeat", "1h")).Milliseconds()), Refused: a.text("refused", ""),
-			Phases: wire.Phase(a.number("phases", uint64(wire.MaxPhase)))})
+			Phases: wire.Phase(a.number("phases", uint64(wire.MaxPhase))), Rules: wire.Rules(a.number("rules", 0)), Holds: lines(a.text("holds", ""))})
 	case "deliver":
 		recv(w.instruction(a, seq, attempt, token))
 	case "cancel":
 		recv(&wire.Cancel{Seq: seq, Token: token, Reason: "operator"})
+	case "release":
+		recv(&wire.Release{Seq: seq})
 	case "query":
 		recv(&wire.Query{Refs: []wire.Ref{{Seq: seq, Token: token}}})
 	case "compact-cancel":
@@ -306,6 +320,9 @@ func (w *world) input(name string, a *arguments) {
 		r := executor.Result{Code: code, Detail: a.text("detail", "")}
 		if pin := a.text("lease", ""); pin != "" {
 			r.Lease = &executor.Lease{Pin: pin}
+		}
+		if pin := a.text("plain", ""); pin != "" {
+			r.Lease = &executor.Lease{Pin: pin, Plain: true}
 		}
 		w.step(executor.Finished{Token: token, Result: r})
 	case "progress":
@@ -338,9 +355,16 @@ func (w *world) instruction(a *arguments, seq uint64, attempt uint8, token wire.
 		Intent: a.text("intent", "do"), SentAt: w.gateway() + a.duration(a.text("sent", "0s")).Milliseconds(),
 		TimeoutMs: uint32(a.duration(a.text("timeout", "0s")).Milliseconds()), Through: a.number("through", 0),
 	}
-	if on := a.text("on", ""); on != "" {
-		in.Args = encodeMap(w.t, map[string]any{"on": on, "ends": a.text("ends", ""), "ended-by": a.text("ended-by", ""), "reboots": a.text("reboots", "")})
+	args := map[string]any{}
+	for _, word := range []string{"on", "board", "safe", "hold", "pulse", "reboots"} {
+		if v := a.text(word, ""); v != "" {
+			args[word] = v
+		}
 	}
+	if len(args) > 0 {
+		in.Args = encodeMap(w.t, args)
+	}
+	in.Order, in.Lines, in.Keep = a.number("order", 0), lines(a.text("lines", "")), a.text("keep", "") != ""
 	if f := a.text("for", ""); f != "" {
 		in.NotAfter = w.gateway() + a.duration(f).Milliseconds()
 	}

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/apollo-11/apollo11/wire"
@@ -17,7 +18,9 @@ type session struct {
 	met      bool   // welcomed at least once under this incarnation by this process
 	refused  string // the gateway's reason
 	epoch    uint64
-	phases   wire.Phase // the highest that the gateway knows
+	metAt    time.Duration // when that was
+	phases   wire.Phase    // the highest that the gateway knows
+	rules    wire.Rules    // that it follows
 	beat     time.Duration
 	// nextAt is when the next heartbeat is due, or the next hello while there is
 	// no welcome.
@@ -64,6 +67,7 @@ func (c *Core) hello() {
 	h.Clock, h.ClockSet = max(c.now.Wall, 0), c.now.WallOK
 	h.Workers = uint16(c.cfg.Workers)
 	h.TopSeq, h.TopToken = c.table.topSeq, c.table.topToken
+	h.Rules, h.Local, h.Traits = wire.NewestRules, c.local, c.traits()
 	c.send(&h)
 	s := &c.session
 	s.helloAt, s.clockSet, s.clockNews = c.now.Mono, h.ClockSet, false
@@ -81,6 +85,29 @@ func (c *Core) askTime() {
 		s.asked = false
 		c.hello()
 	}
+}
+
+// mindDoubt asks for the gateway's time at once while something waits for it: in
+// doubt, and between the bounds, nothing with a limit begins and nothing is refused.
+func (c *Core) mindDoubt() {
+	s := &c.session
+	if !s.welcomed || !c.inDoubt() || c.now.Mono < c.doubtAt() {
+		return
+	}
+	c.hello()
+}
+
+// inDoubt reports whether a better measure of the time is wanted.
+func (c *Core) inDoubt() bool {
+	return c.clock.doubt || c.session.met && slices.ContainsFunc(c.queue, func(a *attempt) bool { return !c.late(a) && !c.timely(a) })
+}
+
+// doubtAt is when it may be asked for again.
+func (c *Core) doubtAt() time.Duration {
+	if c.session.asked {
+		return c.session.helloAt + HelloAgain
+	}
+	return c.session.helloAt + AskDoubtAgain
 }
 
 // helloSoon introduces the agent again, unless that was done just now.
@@ -117,6 +144,7 @@ func (c *Core) welcome(m *wire.Welcome) {
 		c.reincarnate(m.Through)
 		return
 	}
+	s.rules = m.Rules
 	c.meet()
 	c.acknowledged(m.Through, false)
 	if !s.welcomed {
@@ -125,7 +153,12 @@ func (c *Core) welcome(m *wire.Welcome) {
 	if s.epoch != 0 && s.epoch != m.Epoch {
 		// Another log may use the same sequences for other instructions.
 		c.ahead = nil
+		for len(c.kept) > 0 {
+			c.unkeep(c.kept[0].seq)
+		}
 	}
+	c.changeEpoch(m.Epoch)
+	c.out.Hold = append(c.out.Hold, c.hold(m.Holds, 0)...)
 	s.welcomed, s.refused, s.epoch = true, "", m.Epoch
 	s.phases = m.Phases
 	s.beat = DefaultHeartbeat
@@ -146,7 +179,7 @@ func (c *Core) meet() {
 	if c.session.met {
 		return
 	}
-	c.session.met = true
+	c.session.met, c.session.metAt = true, c.now.Mono
 	if c.unmet < c.next {
 		c.unmet = c.next
 		c.record(metRecord{kindMet})
@@ -168,22 +201,26 @@ func (c *Core) reincarnate(through uint64) {
 	}
 	c.note(LevelWarn, "the journal is an old copy: a new incarnation begins",
 		fmt.Sprintf("the gateway has event %d, the journal ends with %d", through, c.unmet-1))
+	// The new life is the last thing that is written down. The records may be more
+	// than one append takes, and a journal of the new life would be believed: with any
+	// part of them before it, it is still an old copy.
+	c.session.welcomed, c.session.met = false, false
+	for len(c.queue) > 0 {
+		c.end(c.queue[0], Result{Code: wire.CodeUnknown,
+			Detail: "the agent's journal is an old copy of itself: this may have run before, so it is not run now; retry the instruction if it must run"})
+	}
+	for _, a := range c.running {
+		if a.startTold && a.first <= c.through {
+			a.first = 0
+			c.emit(a, &wire.Event{Phase: wire.PhaseStarted})
+		}
+	}
 	if c.through > c.journalled { // the events that are numbered anew begin behind it
 		c.record(throughRecord{kindThrough, c.through})
 	}
 	r := rebornRecord{kindReborn, c.cfg.Incarnation}
 	c.record(r)
 	c.renumber(r)
-	for len(c.queue) > 0 {
-		c.end(c.queue[0], Result{Code: wire.CodeUnknown,
-			Detail: "the agent's journal is an old copy of itself: this may have run before, so it is not run now; retry the instruction if it must run"})
-	}
-	for _, a := range c.running {
-		if a.startTold && a.first == 0 {
-			c.emit(a, &wire.Event{Phase: wire.PhaseStarted})
-		}
-	}
-	c.session.welcomed, c.session.met = false, false
 	c.hello()
 }
 
@@ -226,7 +263,7 @@ func (c *Core) keepSession() {
 	h := &wire.Heartbeat{
 		Session: s.id, Clock: c.clock.told(c.now), UptimeMs: (c.now.Mono - s.started).Milliseconds(),
 		Queued: uint32(len(c.queue)), Through: c.through, Next: c.next,
-		Foreign: c.foreign, Local: c.local,
+		Foreign: c.foreign, Local: c.local, Levels: c.levels, Room: c.room(),
 	}
 	for _, a := range c.running {
 		if len(h.Running) < wire.MaxRefs {
@@ -265,8 +302,8 @@ func (c *Core) goOnStopping() {
 	if !st.aborted && c.now.Mono >= st.abortAt {
 		st.aborted = true
 		for _, a := range c.running {
-			if a.boot != 0 {
-				continue // the stop is its doing; its end is told after the boot
+			if a.boot != 0 || a.towards {
+				continue // the stop is its doing, and its end is told after the boot; or the stop wants the same
 			}
 			a.byStop = a.byStop || !a.aborted
 			c.abort(a)

@@ -12,6 +12,7 @@ import (
 // show performs an output on the world's journal and prints it, one line an
 // effect, each with the time:
 //
+//	drive SEQ/ATTEMPT      what is towards safe, before it is written down
 //	keep N records         start, abort SEQ/ATTEMPT
 //	-> a message on the primary path
 //	~> a frame on the narrowband path
@@ -22,6 +23,9 @@ func (w *world) show(out executor.Output) {
 	line := func(format string, args ...any) {
 		fmt.Fprintf(&w.out, "%-7s %s\n", short(w.uptime+w.mono), fmt.Sprintf(format, args...))
 	}
+	for _, s := range out.Urgent {
+		line("drive %d/%d%s", s.Seq, s.Attempt, map[bool]string{true: " again"}[s.Again])
+	}
 	if n := len(out.Records); n > 0 {
 		line("keep %d", n)
 	}
@@ -31,9 +35,13 @@ func (w *world) show(out executor.Output) {
 	for _, t := range out.Abort {
 		line("abort token %d", t.Seq)
 	}
+	for _, t := range out.EndLease {
+		line("end the lease of token %d", t.Seq)
+	}
+	if len(out.Hold) > 0 {
+		line("hold %d lines", len(out.Hold))
+	}
 	switch out.Fall {
-	case executor.FallLoss:
-		line("fall: the outputs that the pin map says, for the loss of the gateway")
 	case executor.FallStop:
 		line("fall: all outputs that have a safe level")
 	}
@@ -156,6 +164,10 @@ func statusName(s wire.Status) string {
 		return "queued"
 	case wire.StatusRunning:
 		return "running"
+	case wire.StatusFull:
+		return "full"
+	case wire.StatusDriven:
+		return "driven"
 	}
 	return "done"
 }

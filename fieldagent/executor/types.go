@@ -325,6 +325,7 @@ const (
 	NarrowbandGap     = 100 * time.Millisecond // the narrowband path takes ten frames a second
 	HelloAgain        = 5 * time.Second        // a hello without welcome is repeated
 	AskTimeAgain      = time.Minute            // between hellos that only ask for the time
+	AskDoubtAgain     = time.Second            // between those that something waits for
 	RefusedAgain      = 5 * time.Second        // so is one that was refused
 	DigestEvery       = 5 * time.Minute        // between digests (B9)
 	DigestWait        = 10 * time.Second       // so long one waits for events under way
@@ -351,6 +352,8 @@ const (
 	eventOverhead    = 128 // bytes of an event beside its payload
 	maxStoredDetail  = 200 // bytes kept of the sentence of an end that was acknowledged
 
+	contactParts         = 4 // steps in an autonomy window that say that the gateway is there
+	minContact           = 100 * time.Millisecond
 	minHeartbeat         = 100 * time.Millisecond
 	maxHeartbeat         = 10 * time.Minute
 	resendNum, resendDen = 3, 2

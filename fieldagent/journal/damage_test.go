@@ -156,35 +156,67 @@ func TestNewerVersionIsLeftAlone(t *testing.T) {
 	if _, _, err := journal.Open(d, dir, journal.Options{}); !errors.Is(err, journal.ErrVersion) {
 		t.Errorf("open: %v, want ErrVersion", err)
 	}
-	if _, err := journal.Quarantine(d, dir, journal.Options{}); !errors.Is(err, journal.ErrVersion) {
-		t.Errorf("quarantine: %v, want ErrVersion", err)
+	if _, err := journal.SetAside(d, dir, journal.Options{}); !errors.Is(err, journal.ErrVersion) {
+		t.Errorf("set aside: %v, want ErrVersion", err)
+	}
+	if _, err := journal.Discard(d, dir, journal.Options{}); !errors.Is(err, journal.ErrVersion) {
+		t.Errorf("discard: %v, want ErrVersion", err)
 	}
 	if now, _ := d.Content(path); string(now) != string(content) {
 		t.Error("the file was changed")
 	}
 }
 
-// TestG8_QuarantineKeepsWhatIsReadable repairs without deleting anything.
-func TestG8_QuarantineKeepsWhatIsReadable(t *testing.T) {
+// G8: nothing is deleted, and what is sound is left alone, unless its reader can make
+// nothing of it.
+func TestG8_SetAsideKeepsTheFile(t *testing.T) {
 	d, content := twoFrames(t)
-	content[30] ^= 1
-	d.Spoil(path, content)
-	q, err := journal.Quarantine(d, dir, journal.Options{})
+	if q, err := journal.SetAside(d, dir, journal.Options{}); err != nil || q != (journal.Aside{}) {
+		t.Errorf("a good journal: %+v, %v", q, err)
+	}
+	q, err := journal.Discard(d, dir, journal.Options{})
 	must(t, err)
-	if want := (journal.Quarantined{File: path + ".damaged-1", Records: 1, Lost: second - 24}); q != want {
-		t.Errorf("quarantined %+v, want %+v", q, want)
+	if want := (journal.Aside{File: path + ".damaged-1", Records: 2}); q != want {
+		t.Errorf("set aside %+v, want %+v", q, want)
 	}
 	if kept, _ := d.Content(q.File); string(kept) != string(content) {
-		t.Error("the copy differs from the damaged file")
+		t.Error("the file has changed")
 	}
 	d.PowerCut(nil)
-	j, got := open(t, d, dir)
-	wantRecords(t, got, []string{"two"})
-	must(t, j.Close())
+	_, got := open(t, d, dir)
+	wantRecords(t, got, nil)
+}
 
-	q, err = journal.Quarantine(d, dir, journal.Options{})
-	if err != nil || q != (journal.Quarantined{}) {
-		t.Errorf("quarantine of a good journal: %+v, %v", q, err)
+// A11: a damaged journal on a full disk is set aside without any room, however often
+// that happens, and leaves nothing half done behind.
+func TestA11_SetAsideNeedsNoRoom(t *testing.T) {
+	d, content := twoFrames(t)
+	content[30] ^= 1
+	names := map[string]bool{}
+	for range 20 {
+		d.SetSpace(-1)
+		d.Spoil(path, content)
+		d.SetSpace(0)
+		q, err := journal.SetAside(d, dir, journal.Options{})
+		if q.File != "" {
+			names[q.File] = true
+		}
+		if err == nil {
+			t.Fatal("there was room for a new journal")
+		}
+		d.Kill()
+		d.SetSpace(-1) // somebody has made room
+		j, got := open(t, d, dir)
+		wantRecords(t, got, nil)
+		must(t, j.Close())
+	}
+	for name := range names {
+		if kept, _ := d.Content(name); string(kept) != string(content) {
+			t.Errorf("%s differs from the damaged file", name)
+		}
+	}
+	if len(names) != 4 {
+		t.Errorf("%d damaged files are kept", len(names))
 	}
 }
 

@@ -39,7 +39,7 @@ func (e *DamageError) Error() string {
 		after = fmt.Sprintf("intact records again from offset %d", e.Next)
 	}
 	return fmt.Sprintf("journal %s: damaged at offset %d: %s; %s: acknowledged records may be lost, "+
-		"so check the disk, then quarantine the file (what is readable is kept) and let the gateway settle the rest",
+		"so check the disk; the agent sets the file aside and begins anew, and the gateway settles what was open",
 		e.File, e.Offset, e.Reason, after)
 }
 

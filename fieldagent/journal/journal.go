@@ -86,7 +86,7 @@ type Journal struct {
 // the caller's to keep.
 //
 // The remains of one unfinished append are cut off and reported to
-// Options.OnTorn. Errors to branch on: ErrLocked, ErrDamaged (see Quarantine),
+// Options.OnTorn. Errors to branch on: ErrLocked, ErrDamaged (see SetAside),
 // ErrVersion.
 func Open(fsys FS, dir string, o Options) (*Journal, [][]byte, error) {
 	o, err := o.withDefaults()

@@ -12,7 +12,8 @@ import (
 
 // Limits of a round.
 const (
-	// maxInputs and maxBytes bound what is decided before one sync.
+	// maxInputs and maxBytes bound what is decided before one sync. What is towards
+	// safe waits for no more than that.
 	maxInputs = 256
 	maxBytes  = 64 << 10
 	// The journal is rewritten when it is larger than both.
@@ -125,6 +126,12 @@ func (p *Performer) Perform(out executor.Output) (late []wire.Token, err error) 
 		p.act(out)
 		out = executor.Output{Records: out.Records, Fatal: out.Fatal}
 	}
+	if mutant.On(mutant.NarrowbandFirst) {
+		for _, a := range out.Narrowband {
+			p.hands.Narrowband(a)
+		}
+		out.Narrowband = nil
+	}
 	if err := p.keep(out.Records); err != nil {
 		return nil, fmt.Errorf("the agent stops, because it can't write down what it does: %w", err)
 	}
@@ -169,6 +176,12 @@ func (p *Performer) act(out executor.Output) (late []wire.Token) {
 
 // keep makes records durable. The core's state contains them already, so a
 // rewrite is as good as an append.
+//
+// The records of one step are one frame, which a power cut leaves whole or not at
+// all, unless they are larger than MaxBatch less maxBytes. That a step can only be
+// when it ends or tells very much at once (a full queue of an old copy, of another
+// log, of the largest arguments); the core orders such records so that with any
+// number of the first of them the journal is one to begin from.
 func (p *Performer) keep(records [][]byte) error {
 	for len(records) > 0 {
 		n, bytes := 0, 0

@@ -48,6 +48,17 @@ const (
 	LeaseRepeated          // the gateway: "on for ten minutes" begins anew when its outcome is unknown
 	LocalOnArrival         // the agent: the LOCAL switch is looked at when something arrives, not when it starts
 	WatchTakesWorker       // the agent: a watch takes a worker from what actuates
+	OffWaitsForWorker      // the agent: what is towards safe waits for a worker and for its line
+	OffWaitsForJournal     // the agent: what is towards safe begins when its record is on disk
+	OffWaitsForRoom        // the agent: what is towards safe is not taken when there is no room
+	WithdrawalUnwritten    // the agent: "superseded" is told without being written down
+	RefusalSpares          // the agent: something towards safe that is refused or expired lets the older work live
+	MarkForgotten          // the agent: what has begun on a line is forgotten with the process
+	HoldForgotten          // the agent: a hold at the safe level is forgotten with the process
+	EpochIgnored           // the agent: work of another log of the gateway begins
+	KeepIgnored            // the agent: a line is not kept for the retry of an older instruction
+	NarrowbandFirst        // the agent: it answers over narrowband before its journal is on disk
+	QueueUnoffered         // the agent: what waits in the journal begins although this session has not offered it
 	faults
 )
 
@@ -55,7 +66,9 @@ var names = [faults]string{"none", "effects_first", "token_reused", "stale_accep
 	"version_stuck", "retry_timer_lost", "table_ignored", "unknown_is_success", "gap_accepted", "task_index_lost",
 	"publish_repeated", "unknown_repeated", "cancel_hides", "acts_first", "lines_ignored", "dedupe_after_run", "late_starts",
 	"forgets_on_send", "interrupted_is_ok", "result_unwritten", "restore_unseen", "board_believed", "copy_believed", "queue_unmet",
-	"stranger_cancels", "lease_forgotten", "lease_unreplaced", "early_end_lost", "lease_repeated", "local_on_arrival", "watch_takes_worker"}
+	"stranger_cancels", "lease_forgotten", "lease_unreplaced", "early_end_lost", "lease_repeated", "local_on_arrival", "watch_takes_worker",
+	"off_waits_for_worker", "off_waits_for_journal", "off_waits_for_room", "withdrawal_unwritten", "refusal_spares", "mark_forgotten",
+	"hold_forgotten", "epoch_ignored", "keep_ignored", "narrowband_first", "queue_unoffered"}
 
 // String is the fault's name.
 func (f Fault) String() string {

@@ -1,0 +1,187 @@
+package executor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
+)
+
+// safeReserve is how many attempts, and events, towards safe find room for when
+// there is none for anything else. What is beyond is driven and not remembered.
+const safeReserve = 256
+
+// maxHolds bounds the lines that are held at their safe levels.
+const maxHolds = 4 * wire.MaxLines
+
+// withdraw ends what waits on the lines of something towards safe and is older: it
+// stands for them now, whatever becomes of itself (docs/safety.md 5).
+func (c *Core) withdraw(by *attempt) {
+	for i := 0; i < len(c.queue); {
+		o := c.queue[i]
+		if o == by || !o.actuates || o.order >= by.order || !o.shares(by) {
+			i++
+			continue
+		}
+		c.end(o, Result{Code: wire.CodeSuperseded,
+			Detail: fmt.Sprintf("instruction %d, which brings its line to the safe level, stands for it", by.seq)})
+	}
+}
+
+// clearWay lets nothing older go on where something towards safe is about to be
+// driven. What holds the whole board may go on elsewhere: the owner of the pins
+// refuses its older number here.
+func (c *Core) clearWay(a *attempt) {
+	c.withdraw(a)
+	for _, r := range c.running {
+		older := r.actuates && !r.towards && r.order <= a.order
+		if older && slices.ContainsFunc(r.lines, func(l wire.LineKey) bool { return slices.Contains(a.lines, l) }) && !r.aborted {
+			r.cutBy = a.seq
+			c.abort(r)
+		}
+	}
+}
+
+// startSafe begins something towards safe. It is driven before it is written down.
+func (c *Core) startSafe(a *attempt) {
+	a.lines = c.passable(a.lines, a.order)
+	c.clearWay(a)
+	w := c.begin(a)
+	if mutant.On(mutant.OffWaitsForJournal) {
+		c.out.Start = append(c.out.Start, w)
+		return
+	}
+	c.out.Urgent = append(c.out.Urgent, w)
+}
+
+// startWaitingSafes begins what is towards safe and waits all the same: it was in the
+// journal, and may begin now.
+func (c *Core) startWaitingSafes() {
+	if !c.session.met || c.session.refused != "" || c.stop.done || mutant.On(mutant.OffWaitsForWorker) {
+		return
+	}
+	for i := 0; i < len(c.queue); {
+		if a := c.queue[i]; a.towards && c.mayBegin(a) {
+			c.startSafe(a)
+			i = 0 // older ones have left as well
+			continue
+		}
+		i++
+	}
+}
+
+// driveOnly drives something towards safe for which there is no room at all. The
+// mark is kept all the same, and the gateway is told that nothing is settled.
+func (c *Core) driveOnly(a *attempt) {
+	c.withdraw(a)
+	if a.lines = c.passable(a.lines, a.order); len(a.lines) == 0 || c.local || c.clock.past(c.now, a.work.NotAfter) {
+		return
+	}
+	c.clearWay(a)
+	c.mark(a.lines, false, a.order)
+	c.record(marksRecord{Kind: kindMarks, Marks: c.marksOf(a.lines)})
+	w := a.begun(c.clock.stamp(c.now))
+	w.Again = true
+	c.out.Urgent = append(c.out.Urgent, w)
+	if c.ordered() {
+		c.send(&wire.Report{States: []wire.State{{Seq: a.seq, Token: a.token, Status: wire.StatusDriven}}})
+	}
+}
+
+// driveAgain drives once more what has its answer already, unless something newer
+// has begun there: a gateway that repeats it does not know what became of it.
+func (c *Core) driveAgain(a *attempt, in *wire.Instruction) {
+	switch a.code.Class() {
+	case wire.ClassSuccess, wire.ClassUnknown, wire.ClassRetryable:
+	default:
+		return // it was not driven, and nothing that was refused is done later by itself
+	}
+	v := c.cfg.Check(in.Intent, in.Args)
+	if v.Code != wire.CodeNone || !v.Towards || c.local || c.clock.past(c.now, in.NotAfter) || c.stop.done {
+		return
+	}
+	lines := c.passable(c.safeLines(in, v), orderOf(in))
+	if len(lines) == 0 {
+		return
+	}
+	c.out.Urgent = append(c.out.Urgent, Work{Token: a.token, Seq: a.seq, Attempt: a.attempt, Key: in.Key, Trace: a.trace,
+		Intent: in.Intent, Args: in.Args, At: c.clock.stamp(c.now), Timeout: c.timeoutOf(in),
+		Order: orderOf(in), Lines: lines, NotAfter: in.NotAfter, Towards: true, Again: true})
+}
+
+// Holds returns the lines that are held at their safe levels until somebody
+// releases them, sorted: the owner of the pins starts with them.
+func (c *Core) Holds() []wire.LineKey { return slices.Sorted(maps.Keys(c.holds)) }
+
+// hold holds lines at their safe levels, by the number of an instruction or, with 0,
+// by the gateway's word. It returns those that were not held.
+func (c *Core) hold(lines []wire.LineKey, order uint64) (news []wire.LineKey) {
+	var noted []wire.LineKey
+	for _, l := range lines {
+		was, held := c.holds[l]
+		if held && was >= order || !held && len(c.holds) >= maxHolds {
+			continue
+		}
+		c.holds[l] = order
+		noted = append(noted, l)
+		if !held {
+			news = append(news, l)
+		}
+	}
+	if len(noted) > 0 && !mutant.On(mutant.HoldForgotten) {
+		c.record(holdRecord{Kind: kindHold, Lines: noted, Order: order})
+	}
+	return news
+}
+
+func (c *Core) replayHold(r holdRecord) error {
+	for _, l := range r.Lines {
+		if r.Off {
+			delete(c.holds, l)
+			continue
+		}
+		c.holds[l] = r.Order
+	}
+	return nil
+}
+
+// release ends the holds that an instruction releases.
+func (c *Core) release(lines []wire.LineKey, order uint64) {
+	lines = c.releasable(lines, order)
+	if len(lines) == 0 {
+		return
+	}
+	for _, l := range lines {
+		delete(c.holds, l)
+	}
+	c.record(holdRecord{Kind: kindHold, Lines: lines, Off: true})
+}
+
+// releasable are the held ones of lines, or of all if none is named, whose hold is
+// not newer than the release.
+func (c *Core) releasable(lines []wire.LineKey, order uint64) []wire.LineKey {
+	if len(lines) == 0 {
+		lines = c.Holds()
+	}
+	var list []wire.LineKey
+	for _, l := range lines {
+		if by, held := c.holds[l]; held && by <= order {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// heldSafe reports whether a hold keeps the attempt from beginning. What holds the whole
+// board is left to the owner of the pins, who asks for each of them.
+func (c *Core) heldSafe(a *attempt) bool {
+	return a.actuates && !a.towards && slices.ContainsFunc(a.lines, func(l wire.LineKey) bool { _, held := c.holds[l]; return held })
+}
+
+// holding reports whether something runs that will hold lines when it ends well: a
+// release that came after it waits for that.
+func (c *Core) holding() bool {
+	return slices.ContainsFunc(c.running, func(a *attempt) bool { return a.holdsSafe })
+}
