@@ -137,13 +137,17 @@ func (e *Engine) cancelled(now Now, i *inst, in *Cancel) {
 
 // askCancel sends the wish to the agent, and again until it is answered.
 func (e *Engine) askCancel(now Now, i *inst) {
-	if i.CancelBy == "" || i.State.Settled() {
+	if i.CancelBy == "" && i.By == 0 || i.State.Settled() || i.Attempt == 0 {
 		return
 	}
 	if !i.node.online {
 		return // the hello brings it back
 	}
-	e.sendCancel(now, i, "cancelled by "+i.CancelBy)
+	why := ReasonSuperseded
+	if i.CancelBy != "" {
+		why = "cancelled by " + i.CancelBy
+	}
+	e.sendCancel(now, i, why)
 	i.cancelAt = now.in(e.jitter(e.cfg.ConfirmTimeout))
 }
 

@@ -253,11 +253,7 @@ func (h *harness) submit(c *command) *engine.Submit {
 		c.t.Fatalf("%q: %v", c.line, err)
 	}
 	s.Priority = p
-	if v := c.text("pin", ""); v != "" {
-		args := map[string]any{"pin": v}
-		if d := c.text("max_on", ""); d != "" {
-			args["max_on_ms"] = uint64(c.span(d).Milliseconds())
-		}
+	if args := h.arguments(c, s.Intent); args != nil {
 		if s.Args, err = wire.EncodeMap(args, wire.MaxArgsBytes); err != nil {
 			c.t.Fatalf("%q: %v", c.line, err)
 		}
@@ -272,6 +268,44 @@ func (h *harness) submit(c *command) *engine.Submit {
 		in.Mark = &engine.Mark{Client: client, PacketID: uint16(c.number("packet", 1)), Sum: sum}
 	}
 	return in
+}
+
+// arguments are those of a submission. Where no pin is named each command has a line of
+// its own, so that stories that are not about order at a line need not name one.
+func (h *harness) arguments(c *command, intent string) map[string]any {
+	args := map[string]any{}
+	if !strings.HasPrefix(intent, "gpio.") {
+		return nil
+	}
+	pin := c.text("pin", "")
+	if all := intent == wire.IntentSafe || intent == wire.IntentRelease; pin == "" && !all {
+		switch {
+		case c.args["id"] != "":
+			pin = "p-" + c.args["id"]
+		case c.args["client"] != "":
+			pin = "p-" + c.args["client"]
+		default:
+			h.pins++
+			pin = fmt.Sprintf("p-%d", h.pins)
+		}
+	}
+	if pin != "" {
+		args["pin"] = pin
+	}
+	switch intent {
+	case wire.IntentGPIOWrite, wire.IntentGPIOPulse:
+		args["level"] = c.number("level", 1)
+	}
+	if intent == wire.IntentGPIOPulse {
+		args["width_ms"] = uint64(c.span(c.text("width", "1s")).Milliseconds())
+	}
+	if intent == wire.IntentGPIOWatch {
+		args["for_ms"] = uint64(60_000)
+	}
+	if d := c.text("max_on", ""); d != "" {
+		args["max_on_ms"] = uint64(c.span(d).Milliseconds())
+	}
+	return args
 }
 
 func (h *harness) agentOf(c *command) *agentState {

@@ -165,6 +165,7 @@ func (e *Engine) pace(now Now) {
 		e.resumeAt = 0
 	case over && !e.paused && now.Mono >= e.resumeAt:
 		e.paused, e.pausedAt = true, now.Mono
+		e.reconsider()
 		e.condition(now, alarmPaused, subjectGateway, fmt.Sprintf(
 			"more than 5 %% of acks take longer than %v: resends, retries and backlogs wait, %v at a time, until they take half",
 			e.cfg.LatencyLimit, pauseLimit))
@@ -184,6 +185,7 @@ func (e *Engine) unpause() {
 	if e.heldBack() {
 		return
 	}
+	e.reconsider()
 	for _, n := range e.draining {
 		e.wantPump(n)
 	}
@@ -236,9 +238,12 @@ func (e *Engine) nextToken(now Now) time.Duration {
 
 // startDrain notes that what waits for a node now is a backlog.
 func (e *Engine) startDrain(n *node) {
-	n.backlog, n.drainTo = len(n.queue), 0
-	for _, i := range n.queue {
-		n.drainTo = max(n.drainTo, i.Seq)
+	n.backlog, n.drainTo = 0, 0
+	for _, i := range n.open {
+		if i.wants && !i.safe {
+			n.backlog++
+			n.drainTo = max(n.drainTo, i.Seq)
+		}
 	}
 	if n.backlog == 0 {
 		e.stopDrain(n)
@@ -257,7 +262,7 @@ func (n *node) backlogged(i *inst) bool { return n.draining && i.Seq <= n.drainT
 
 // joinedQueue counts up what is put back into a backlog.
 func (e *Engine) joinedQueue(i *inst) {
-	if n := i.node; n.draining && i.Seq <= n.drainTo {
+	if n := i.node; n.draining && i.Seq <= n.drainTo && !i.safe {
 		n.backlog++
 	}
 }
@@ -265,7 +270,7 @@ func (e *Engine) joinedQueue(i *inst) {
 // leftQueue counts the backlog down.
 func (e *Engine) leftQueue(i *inst) {
 	n := i.node
-	if !n.draining || i.Seq > n.drainTo {
+	if !n.draining || i.Seq > n.drainTo || i.safe {
 		return
 	}
 	if n.backlog--; n.backlog == 0 {
@@ -287,7 +292,7 @@ func (e *Engine) mayDrain(n *node) bool { return e.mayFly(n) && n.backlogged(n.q
 // drainBacklogs sends backlogs as far as the bucket allows: over all nodes the
 // most urgent first, then in order of submission.
 func (e *Engine) drainBacklogs(now Now) {
-	for len(e.draining) > 0 && !e.heldBack() {
+	for len(e.draining) > 0 {
 		var best *node
 		for _, n := range e.draining {
 			if e.mayDrain(n) && (best == nil || n.queue[0].before(best.queue[0])) {
@@ -298,6 +303,7 @@ func (e *Engine) drainBacklogs(now Now) {
 			return
 		}
 		e.sendNext(now, best)
+		e.arrange(now)
 		e.wantPump(best)
 	}
 }
@@ -305,7 +311,7 @@ func (e *Engine) drainBacklogs(now Now) {
 // drainAt is when drainBacklogs can go on, 0 when something else must happen
 // first.
 func (e *Engine) drainAt(now Now) time.Duration {
-	if e.heldBack() || !slices.ContainsFunc(e.draining, e.mayDrain) {
+	if !slices.ContainsFunc(e.draining, e.mayDrain) {
 		return 0
 	}
 	return e.nextToken(now)

@@ -61,6 +61,10 @@ type Config struct {
 	// ClockSkew is how far an agent's clock may be from the gateway's before it is
 	// alarmed. Default 5 s (C11).
 	ClockSkew time.Duration
+	// Reserve is how many numbers of instructions and of tokens the log sets aside
+	// ahead, so that none is given out twice even if the latest records are lost.
+	// Default 1000; negative for none.
+	Reserve int
 	// MarkWindow is how long a retransmitted publish is recognised. Default 1 h:
 	// longer than any client keeps retrying, shorter than a client takes to come
 	// around to the same packet id with the same payload (65,535 publishes).
@@ -103,6 +107,7 @@ func (c Config) withDefaults() Config {
 	num(&c.DrainBurst, 100)
 	def(&c.ClockSkew, 5*time.Second)
 	def(&c.MarkWindow, time.Hour)
+	num(&c.Reserve, 1000)
 	return c
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 
 	"github.com/apollo-11/apollo11/wire"
@@ -35,10 +36,10 @@ func (q *queue) Pop() any {
 
 // before reports whether i is sent before j when both wait.
 func (i *inst) before(j *inst) bool {
-	if a, b := i.rank(), j.rank(); a != b {
-		return a < b
+	if i.lift != j.lift {
+		return i.lift < j.lift
 	}
-	return i.Seq < j.Seq
+	return i.order() < j.order()
 }
 
 func (i *inst) queued() bool { return i.place != 0 }
@@ -55,22 +56,10 @@ func (i *inst) rank() wire.Priority {
 	return i.Priority
 }
 
-// enqueue puts an instruction into its node's queue.
+// enqueue notes that an instruction is to be handed out; a withdrawn one never is.
 func (e *Engine) enqueue(i *inst) {
-	if i.queued() {
-		return
-	}
-	heap.Push(&i.node.queue, i)
-	e.joinedQueue(i)
-	e.wantPump(i.node)
-}
-
-// dequeue takes out what need not be sent any more.
-func (e *Engine) dequeue(i *inst) {
-	if i.queued() {
-		heap.Remove(&i.node.queue, i.place-1)
-		e.leftQueue(i)
-		e.wantPump(i.node) // what stands first now may be no backlog
+	if i.By == 0 || mutant.On(mutant.WithdrawnOffered) {
+		e.want(i)
 	}
 }
 
@@ -81,16 +70,6 @@ func (e *Engine) wantPump(n *node) {
 	}
 }
 
-// mayFly reports whether something waits for the node and may be sent as far as
-// the node goes.
-func (e *Engine) mayFly(n *node) bool {
-	window := e.cfg.Window
-	if e.highWater() {
-		window = 1
-	}
-	return n.online && !n.doubtful && n.flying < window && len(n.queue) > 0
-}
-
 // highWater reports whether so much is unconfirmed that nodes are sent one at a
 // time.
 func (e *Engine) highWater() bool { return e.flying >= e.cfg.HighWater }
@@ -98,8 +77,10 @@ func (e *Engine) highWater() bool { return e.flying >= e.cfg.HighWater }
 // pump sends what the node's window and the water mark allow. A backlog goes by
 // drainBacklogs instead.
 func (e *Engine) pump(now Now, n *node) {
+	e.sendSafe(now, n)
 	for e.mayFly(n) && !n.backlogged(n.queue[0]) {
 		e.sendNext(now, n)
+		e.arrange(now)
 	}
 	if e.highWater() && n.online && len(n.queue) > 0 && !n.blocked {
 		n.blocked = true
@@ -107,15 +88,11 @@ func (e *Engine) pump(now Now, n *node) {
 	}
 }
 
-// sendNext hands out the first of a node's queue, or lets it wait again.
+// sendNext hands out the first of a node's queue.
 func (e *Engine) sendNext(now Now, n *node) {
 	i := heap.Pop(&n.queue).(*inst)
-	e.leftQueue(i)
-	if e.heldBack() && i.waiting() && !i.byHand {
-		i.waitAt = now.in(e.jitter(pauseCheck)) // a retry that was due before it began
-	} else {
-		e.dispatch(now, i)
-	}
+	e.unwant(i)
+	e.dispatch(now, i)
 	e.arm(now, i)
 }
 
@@ -144,6 +121,11 @@ func (e *Engine) dispatch(now Now, i *inst) {
 	}
 	e.expectWord(now, i)
 	i.sendAt = now.in(e.confirmWait(i.resends))
+	if i.safe {
+		i.sendAt = min(i.sendAt, now.in(e.jitter(safeAgain)))
+		e.watchSafe(now, i)
+	}
+	e.setInside(i, true)
 	e.acks.send(now)
 	if !i.flying {
 		i.flying = true
@@ -156,13 +138,60 @@ func (e *Engine) dispatch(now Now, i *inst) {
 		e.log(now, i, Entry{What: what, Path: PathPrimary})
 	}
 	m := &wire.Instruction{Seq: i.Seq, Key: i.Key(e.cfg.Site), Token: i.Token, Attempt: i.Attempt,
-		Intent: i.Intent, Args: i.Args, NotAfter: i.NotAfter, TimeoutMs: i.TimeoutMs, Priority: i.Priority,
+		Intent: i.Intent, Args: i.Args, NotAfter: i.NotAfter, TimeoutMs: uint32(i.limit(e.cfg).Milliseconds()), Priority: i.Priority,
 		Trace: i.Trace, SentAt: now.Wall, Resend: i.Sends - 1}
+	e.inOrderAtLine(i, m)
 	e.send(i.node, m, &m.Through)
+}
+
+// inOrderAtLine fills in what an agent must know of the order at its lines. One that
+// follows no rules is told nothing that it can't read; the order is then the gateway's
+// alone.
+func (e *Engine) inOrderAtLine(i *inst, m *wire.Instruction) {
+	a := i.task.act
+	if i.node.Rules < wire.RulesOrder || !stands(a) {
+		return
+	}
+	m.Order = i.Order
+	i.kept = a.Moves() && !i.safe && i.Retries < i.Retry.Max
+	m.Keep = i.kept
+	for _, p := range a.Pins {
+		t, ok := i.node.traitsOf(p)
+		if !ok {
+			m.Lines = nil
+			return
+		}
+		if !slices.Contains(m.Lines, t.Line) {
+			m.Lines = append(m.Lines, t.Line)
+		}
+	}
+}
+
+// letGo tells the agent that it need not keep the lines of an instruction for a next
+// attempt, which will not come.
+func (e *Engine) letGo(i *inst) {
+	if !i.kept {
+		return
+	}
+	i.kept = false
+	if k := i.Code.Class(); i.node.online && i.By == 0 && k != wire.ClassSuccess && k != wire.ClassRefused {
+		m := &wire.Release{Seq: i.Seq}
+		e.send(i.node, m, &m.Through)
+	}
+}
+
+// limit is the time limit of one execution: what the task names, or what fits what it
+// does.
+func (i *inst) limit(cfg Config) time.Duration {
+	if i.TimeoutMs != 0 {
+		return time.Duration(i.TimeoutMs) * time.Millisecond
+	}
+	return max(cfg.DefaultTimeout, wire.TimeoutFor(i.task.act))
 }
 
 // newAttempt allots the next token (A5).
 func (e *Engine) newAttempt(i *inst) {
+	i.Begun = i.Begun || i.Attempt != 0 && !i.knownUndone()
 	i.Attempt = max(i.Attempt, e.aboveLost(i)) + 1
 	if i.Token.IsZero() || !mutant.On(mutant.TokenReused) {
 		i.Token = wire.Token{Shard: e.counters.Shard, Seq: e.counters.NextToken, Rand: e.rnd.Uint32()}
@@ -173,6 +202,7 @@ func (e *Engine) newAttempt(i *inst) {
 	i.ReceivedAt, i.StartedAt, i.FinishedAt, i.SettledAt = 0, 0, 0, 0
 	i.Code, i.Detail, i.Payload, i.Path, i.Reason, i.Lease = wire.CodeNone, "", nil, PathNone, "", nil
 	i.resends, i.queries, i.firstAt, i.byHand, i.disowned = 0, 0, 0, false, false
+	i.whisperAt, i.whispers, i.driven = 0, 0, false
 }
 
 // send queues a message for a node. through is its field for a piggybacked
@@ -205,15 +235,18 @@ func (e *Engine) unconfirmed(now Now, i *inst) {
 	if !i.node.online || i.ReceivedAt != 0 || i.State.Settled() {
 		return
 	}
-	if e.heldBack() {
+	if i.By != 0 {
+		return // only its cancel is sent
+	}
+	if e.heldBack() && !i.safe && !e.pressed(i) {
 		i.sendAt = now.in(e.jitter(pauseCheck))
 		return
 	}
-	if i.resends >= e.cfg.MaxResends {
+	if i.resends >= e.cfg.MaxResends && !i.safe {
 		e.giveUp(now, i, ReasonUnconfirmed, "the node is connected but never confirmed that it has the instruction")
 		return
 	}
-	if i.node.doubtful {
+	if i.node.doubtful && !i.safe {
 		e.takeBack(now, i, "its node's primary path seems dead")
 		return
 	}
@@ -249,6 +282,16 @@ func (e *Engine) overdue(now Now, i *inst) {
 		}
 		return
 	}
+	switch {
+	case i.safe: // it is asked after until it is answered; stopping it would help nobody
+		i.queries = min(i.queries, e.cfg.MaxQueries-1)
+	case i.By != 0: // a question would offer it again
+		i.execAt = now.in(e.cfg.QueryInterval)
+		if i.queries++; i.queries > e.cfg.MaxQueries {
+			e.giveUp(now, i, ReasonSuperseded, "the node has not said whether it had begun before something newer stood for it")
+		}
+		return
+	}
 	if i.queries >= e.cfg.MaxQueries {
 		e.sendCancel(now, i, "execution timeout")
 		e.giveUp(now, i, ReasonExecution, "it did not report its end in time; its node has been told to stop it")
@@ -270,6 +313,8 @@ const (
 	ReasonForgotten   = "agent_forgot"      // the agent has lost its memory of it
 	ReasonCancelled   = "cancelled"
 	ReasonRestored    = "log_restored" // the log is an older copy: it may have been executed since
+	ReasonSuperseded  = "superseded"   // something newer stands for it: Instruction.By
+	ReasonOrderLost   = "order_lost"   // the agent knows something newer, and the log does not
 )
 
 // giveUp makes the gateway's opinion a state: TIMEOUT. The outcome is unknown
@@ -279,12 +324,16 @@ func (e *Engine) giveUp(now Now, i *inst, reason, detail string) {
 	if !e.move(now, i, StateTimeout, Entry{What: WhatTimeout, Detail: detail}) {
 		return
 	}
+	if i.By != 0 {
+		reason = ReasonSuperseded
+	}
 	i.Reason, i.Detail, i.SettledAt = reason, detail, now.Wall
+	e.safeEnded(now, i)
 	again := reason == ReasonExecution || reason == ReasonForgotten
-	if again && repeatable(&i.Instruction) && e.retry(now, i) {
+	if again && i.safe && e.again(now, i, detail) || again && e.mayRepeat(i, wire.CodeNone, reason) && e.retry(now, i) {
 		return
 	}
-	i.Operator = true
+	i.Operator = i.By == 0 // else something newer stands for it, and nobody need decide
 	e.effects.Counts.TimedOut++
 }
 
@@ -307,7 +356,7 @@ func repeatable(i *Instruction) bool {
 // retry decides on another attempt, if the policy, the deadline and the
 // operator allow one.
 func (e *Engine) retry(now Now, i *inst) bool {
-	if i.Retries >= i.Retry.Max || i.Attempt == wire.MaxAttempt || i.CancelBy != "" {
+	if i.Retries >= i.Retry.Max || i.Attempt == wire.MaxAttempt || i.CancelBy != "" || i.By != 0 {
 		return false
 	}
 	wait := e.retryWait(i)
@@ -321,6 +370,7 @@ func (e *Engine) retry(now Now, i *inst) bool {
 	i.Retries++
 	i.RetryAt = at
 	i.waitAt = now.in(wait)
+	e.setInside(i, false)
 	e.effects.Counts.Retried++
 	e.arm(now, i)
 	return true

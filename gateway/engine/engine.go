@@ -44,6 +44,9 @@ type Engine struct {
 	bucket   drain
 	own      timer
 
+	lines    []nodeLine // to be looked at before anything is sent
+	reserved Reserved
+
 	auditNo   uint64 // of the latest entry
 	auditHead [32]byte
 
@@ -59,6 +62,7 @@ type Engine struct {
 	newMarks  []Mark
 	newDead   []DeadLetter
 	newAudit  []Audit
+	newHolds  []*node
 	dropped   []uint64 // dead letters
 	quietNew  bool
 	lostNew   bool
@@ -69,6 +73,7 @@ type Engine struct {
 // task is a Task in memory with its instructions.
 type task struct {
 	Task
+	act     wire.Act // what its arguments mean; the most careful act if they can't be read
 	insts   []*inst
 	open    bool // as the log has it
 	touched bool
@@ -78,13 +83,32 @@ type task struct {
 // inst is an Instruction in memory with what need not survive a restart.
 type inst struct {
 	Instruction
-	task    *task
-	node    *node
-	entries []Entry
-	dirty   bool
-	place   int  // in node.queue, from 1; 0 when it is not queued
-	flying  bool // counted in node.flying
-	settled bool // as counted in Engine.open
+	task       *task
+	node       *node
+	entries    []Entry
+	dirty      bool
+	place      int // in node.queue, from 1; 0 when it is not queued
+	places     []place
+	board      bool          // it holds the whole board
+	safe       bool          // it only leads to safe levels, as far as its node has told
+	wants      bool          // waits to be handed out
+	listed     bool          // scratch of supersede
+	inside     bool          // counted in node.inside
+	kept       bool          // the agent may keep its lines for a next attempt
+	wantRank   wire.Priority // as counted at its lines
+	lift       wire.Priority // its rank in node.queue
+	blockAt    time.Duration // when it has held its line for as long as it may; 0 for not
+	blocked    time.Duration // how long it had before
+	lateAt     time.Duration // when it is late, towards safe; 0 for not
+	late       bool          // counted in node.lates
+	whisperAt  time.Duration // when a safe frame goes over narrowband; 0 for not
+	whispers   int
+	driven     bool // the agent said that it has driven its lines, unrecorded
+	renumbered int
+	stood      int      // how many it has superseded
+	stoodFor   []string // their names, the first few
+	flying     bool     // counted in node.flying
+	settled    bool     // as counted in Engine.open
 
 	timer    timer         // set to the earliest of the times below
 	sendAt   time.Duration // when it is sent again; 0 for not
@@ -128,6 +152,7 @@ func New(cfg Config, counters Counters, rnd *rand.Rand) *Engine {
 func (e *Engine) Restore(n Node, c Cursor) {
 	m := e.node(n.ID)
 	m.Node, m.cursor, m.known = n, c, true
+	e.learn(Now{}, m)
 	e.shorts[n.Short] = n.ID
 	e.expect(m)
 }
@@ -139,20 +164,30 @@ func (e *Engine) Adopt(now Now, t Task, insts []Instruction, open bool) {
 	if e.tasks[t.ID] != nil {
 		return
 	}
-	m := &task{Task: t, open: open}
+	m := newTask(t)
+	m.open = open
 	for _, rec := range insts {
 		i := e.inst(m, rec)
-		e.track(i)
+		e.track(now, i)
 		e.resume(now, i)
 	}
 	e.tasks[t.ID] = m
 	e.touch(m)
 }
 
+func newTask(t Task) *task {
+	a, err := wire.ParseAct(t.Spec.Intent, t.Spec.Args)
+	if err != nil {
+		a = wire.Act{}
+	}
+	return &task{Task: t, act: a}
+}
+
 // inst makes an instruction of the task in memory. It is not counted yet.
 func (e *Engine) inst(t *task, rec Instruction) *inst {
 	i := &inst{Instruction: rec, task: t, node: e.node(rec.Node), settled: true, waits: rec.Operator}
 	i.timer.i = i
+	i.safe = t.act.Towards(i.node.safeLevel)
 	i.node.held++
 	t.insts = append(t.insts, i)
 	e.insts[i.Seq] = i
@@ -165,7 +200,7 @@ func (e *Engine) release(t *task) {
 	for _, i := range t.insts {
 		delete(e.insts, i.Seq)
 		e.timers.put(&i.timer, 0)
-		if i.node.held--; i.node.held == 0 && !i.node.known {
+		if i.node.held--; i.node.held == 0 && !i.node.known && i.node.hold == nil {
 			delete(e.nodes, i.node.ID)
 		}
 	}
@@ -173,26 +208,23 @@ func (e *Engine) release(t *task) {
 
 // resume puts an adopted instruction back to where it was waiting.
 func (e *Engine) resume(now Now, i *inst) {
+	e.watchSafe(now, i)
 	switch {
 	case i.State.Settled():
+	case i.By != 0: // withdrawn: its agent is told at its hello
 	case i.waiting() && mutant.On(mutant.RetryTimerLost):
 	case i.waiting():
 		i.waitAt = now.in(until(now, i.RetryAt))
 	case i.ReceivedAt == 0:
 		e.enqueue(i)
 	default:
+		e.setInside(i, true)
 		e.watchExec(now, i)
 	}
 	e.arm(now, i)
 }
 
-func (i *inst) execLimit(cfg Config) time.Duration {
-	d := cfg.DefaultTimeout
-	if i.TimeoutMs != 0 {
-		d = time.Duration(i.TimeoutMs) * time.Millisecond
-	}
-	return d + cfg.ExecGrace
-}
+func (i *inst) execLimit(cfg Config) time.Duration { return i.limit(cfg) + cfg.ExecGrace }
 
 // Wants says what has to be loaded from the log before Step(in).
 func (e *Engine) Wants(in Input) Want {
@@ -305,7 +337,9 @@ func (e *Engine) Ready(now Now) Ready {
 		l := e.lost
 		r.Records.Lost, e.lostNew = &l, false
 	}
+	e.collectHolds(&r.Records)
 	if e.topUsed {
+		e.reserve(&r.Records)
 		c := e.counters
 		r.Records.Counters = &c
 		e.topUsed = false
@@ -321,6 +355,7 @@ func (e *Engine) Ready(now Now) Ready {
 // until nothing asks for it.
 func (e *Engine) sendOut(now Now) {
 	for {
+		e.arrange(now)
 		e.drainBacklogs(now)
 		if len(e.pumps) == 0 {
 			return
@@ -399,6 +434,7 @@ func (e *Engine) touch(t *task) {
 // mark notes that an instruction has to be written, and its status published.
 func (e *Engine) mark(now Now, i *inst) {
 	i.Updated = now.Wall
+	e.touchLines(i)
 	if !i.dirty {
 		i.dirty = true
 		e.dirty = append(e.dirty, i)
@@ -434,12 +470,12 @@ func (e *Engine) move(now Now, i *inst, to State, en Entry) bool {
 	en.From, en.To = i.State, to
 	i.State = to
 	e.log(now, i, en)
-	e.track(i)
+	e.track(now, i)
 	return true
 }
 
 // track keeps the count and the node's set of unsettled instructions.
-func (e *Engine) track(i *inst) {
+func (e *Engine) track(now Now, i *inst) {
 	settled := i.State.Settled()
 	if settled == i.settled {
 		return
@@ -448,13 +484,21 @@ func (e *Engine) track(i *inst) {
 	if settled {
 		e.open--
 		delete(i.node.open, i.Seq)
+		if i.waiting() {
+			e.letGo(i)
+		}
 		e.ground(i)
-		e.dequeue(i)
+		e.unwant(i)
+		e.setInside(i, false)
+		e.unplace(i)
+		e.onTime(now, i)
 		i.sendAt, i.waitAt, i.execAt, i.cancelAt, i.askAt = 0, 0, 0, 0, 0
+		i.blockAt, i.blocked, i.whisperAt = 0, 0, 0
 		return
 	}
 	e.open++
 	i.node.open[i.Seq] = i
+	e.place(i)
 }
 
 // Key is the instruction's id.

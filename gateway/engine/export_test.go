@@ -18,7 +18,7 @@ func (e *Engine) Sizes() Sizes {
 		s.Timers-- // it may look at the pace of acks a while longer
 	}
 	for _, n := range e.nodes {
-		s.Queued += len(n.queue)
+		s.Queued += n.wanting
 		s.Flying += n.flying
 	}
 	return s
@@ -67,7 +67,7 @@ func (e *Engine) Check() error {
 		if n.flying != flying[n] || len(n.open) != unsettled[n] || n.held != held[n] {
 			return fmt.Errorf("node %s: flying %d, open %d, held %d; a recount says %d, %d, %d", id, n.flying, len(n.open), n.held, flying[n], unsettled[n], held[n])
 		}
-		if !n.known && n.held == 0 {
+		if !n.known && n.held == 0 && n.hold == nil {
 			return fmt.Errorf("node %s has never connected and nothing names it: it should be gone", id)
 		}
 		if err := e.checkNodeMemory(n); err != nil {
@@ -82,12 +82,12 @@ func (e *Engine) checkInst(i *inst) error {
 		return fmt.Errorf("dirty %v, %d entries, counted as settled %v", i.dirty, len(i.entries), i.settled)
 	}
 	if i.State.Settled() {
-		if i.queued() || i.flying || i.timer.set() || i.sendAt|i.waitAt|i.execAt|i.cancelAt|i.askAt != 0 {
+		if i.wants || i.inside || i.late || i.places != nil || i.queued() || i.flying || i.timer.set() || i.sendAt|i.waitAt|i.execAt|i.cancelAt|i.askAt|i.blockAt|i.whisperAt|i.lateAt != 0 {
 			return fmt.Errorf("it is settled and still waits")
 		}
 		return nil
 	}
-	for _, at := range []time.Duration{i.sendAt, i.waitAt, i.execAt, i.cancelAt, i.askAt} {
+	for _, at := range []time.Duration{i.sendAt, i.waitAt, i.execAt, i.cancelAt, i.askAt, i.blockAt, i.whisperAt, i.lateAt} {
 		if at != 0 && (!i.timer.set() || i.timer.at > at) {
 			return fmt.Errorf("it waits for %v, its timer is set to %v (%v)", at, i.timer.at, i.timer.set())
 		}
@@ -95,10 +95,13 @@ func (e *Engine) checkInst(i *inst) error {
 	if i.flying && (i.ReceivedAt != 0 || i.sendAt == 0) {
 		return fmt.Errorf("flying, but confirmed at %d or never sent again (%v)", i.ReceivedAt, i.sendAt)
 	}
-	if i.queued() && i.ReceivedAt != 0 && !i.waiting() {
+	if i.queued() && !i.wants || i.wants && i.By != 0 {
+		return fmt.Errorf("queued %v, waits to be handed out %v, superseded by %d", i.queued(), i.wants, i.By)
+	}
+	if i.wants && i.ReceivedAt != 0 && !i.waiting() {
 		return fmt.Errorf("queued although the node has it")
 	}
-	if i.node.online && !i.queued() && !i.timer.set() {
+	if i.node.online && !i.wants && !i.timer.set() {
 		return fmt.Errorf("its node is online and nothing will ever move it")
 	}
 	return nil
@@ -110,6 +113,9 @@ func (e *Engine) checkNodeMemory(n *node) error {
 			return fmt.Errorf("queue holds instruction %d (%v) at %d, which believes to be at %d", i.Seq, i.State, k, i.place-1)
 		}
 	}
+	if err := e.checkOrder(n); err != nil {
+		return err
+	}
 	if n.carrier != nil || n.owed || n.pumped || n.changed || n.renewed || n.moved {
 		return fmt.Errorf("something was left for the next round")
 	}
@@ -119,17 +125,76 @@ func (e *Engine) checkNodeMemory(n *node) error {
 	if e.mayFly(n) && !n.backlogged(n.queue[0]) {
 		return fmt.Errorf("online with %d queued and %d flying: nothing holds them back", len(n.queue), n.flying)
 	}
-	if e.mayDrain(n) && !e.heldBack() && !e.own.set() {
+	if e.mayDrain(n) && !e.own.set() {
 		return fmt.Errorf("a backlog of %d that nothing will ever move", n.backlog)
 	}
 	return e.checkDrain(n)
 }
 
+// checkOrder holds a node's lines against everything that is open there: that each
+// stands where its number belongs, that no newer one was handed out before an older
+// one that is not past, and that nothing whose turn has come is left out.
+func (e *Engine) checkOrder(n *node) error {
+	if len(e.lines) > 0 {
+		return fmt.Errorf("%d lines were not looked at", len(e.lines))
+	}
+	wanting, inside, lates := 0, 0, 0
+	for _, i := range n.open {
+		if stands(i.task.act) != (len(i.places) > 0) {
+			return fmt.Errorf("instruction %d stands at %d places", i.Seq, len(i.places))
+		}
+		if i.wants {
+			wanting++
+			if !i.safe && e.itsTurn(i) != i.queued() {
+				return fmt.Errorf("instruction %d (order %d): its turn %v, queued %v", i.Seq, i.order(), e.itsTurn(i), i.queued())
+			}
+		}
+		if i.inside {
+			inside++
+		}
+		if i.late {
+			lates++
+		}
+	}
+	if wanting != n.wanting || inside != n.inside || lates != n.lates || n.online && len(n.safes) > 0 {
+		return fmt.Errorf("waiting %d, inside %d, late %d, %d towards safe kept back; a recount says %d, %d, %d", n.wanting, n.inside, n.lates, len(n.safes), wanting, inside, lates)
+	}
+	waiting := 0
+	if n.loose > 0 {
+		waiting++
+	}
+	for _, l := range append([]*line{&n.all, &n.board}, n.byAge...) {
+		wanting, inside, last := 0, 0, uint64(0)
+		for p := l.first; p != nil; p = p.next {
+			if p.i.order() <= last || p.i.State.Settled() {
+				return fmt.Errorf("instruction %d (%v) stands behind number %d", p.i.Seq, p.i.State, last)
+			}
+			last = p.i.order()
+			if p.i.wants && !p.i.safe {
+				wanting++
+			}
+			if p.i.inside {
+				inside++
+			}
+		}
+		if wanting != l.wanting || inside != l.inside {
+			return fmt.Errorf("line %x: waiting %d, inside %d; a recount says %d and %d", l.key, l.wanting, l.inside, wanting, inside)
+		}
+		if l.wanting > 0 && l != &n.all {
+			waiting++
+		}
+	}
+	if waiting != n.waiting {
+		return fmt.Errorf("%d lines wait, a recount says %d", n.waiting, waiting)
+	}
+	return nil
+}
+
 // checkDrain recounts a backlog.
 func (e *Engine) checkDrain(n *node) error {
 	backlog := 0
-	for _, i := range n.queue {
-		if n.draining && i.Seq <= n.drainTo {
+	for _, i := range n.open {
+		if n.draining && i.Seq <= n.drainTo && i.wants && !i.safe {
 			backlog++
 		}
 	}

@@ -110,6 +110,8 @@ type Records struct {
 	Audits       []Audit
 	Quiet        *Quiet
 	Lost         *Lost
+	Reserved     *Reserved
+	Holds        []Hold // one a node; an ended one is to be forgotten
 }
 
 // Write is an instruction's new content with the timeline entries that explain
@@ -139,7 +141,7 @@ type NodeCursor struct {
 func (r *Records) Empty() bool {
 	return r.Counters == nil && len(r.Tasks) == 0 && len(r.Opened) == 0 && len(r.Closed) == 0 &&
 		len(r.Instructions) == 0 && len(r.Nodes) == 0 && len(r.Cursors) == 0 && len(r.Marks) == 0 &&
-		len(r.DeadLetters) == 0 && len(r.Dropped) == 0 && len(r.Audits) == 0 && r.Quiet == nil && r.Lost == nil
+		len(r.DeadLetters) == 0 && len(r.Dropped) == 0 && len(r.Audits) == 0 && r.Quiet == nil && r.Lost == nil && r.Reserved == nil && len(r.Holds) == 0
 }
 
 // Effects may leave the gateway once the records are durable.
@@ -169,7 +171,7 @@ type CompactSend struct {
 	Frame CompactFrame
 }
 
-// CompactFrame is a wire.CompactQuery or a wire.CompactCancel.
+// CompactFrame is a wire.CompactQuery, a wire.CompactCancel or a wire.CompactSafe.
 type CompactFrame interface{ Encode() ([]byte, error) }
 
 // Reply answers a Submit, Cancel or Operate. Exactly one of the pointers is set.
@@ -189,6 +191,10 @@ type Accepted struct {
 	Trace        wire.Trace
 	Existing     bool     // the same task had been submitted before
 	Warnings     []string // for people
+	// Superseded are instructions that this one stands for and that will not begin any
+	// more, the first few; SupersededCount is how many they are.
+	Superseded      []string
+	SupersededCount int
 }
 
 // Cancelled tells how a cancellation stands, by instruction.

@@ -28,6 +28,8 @@ type modelLog struct {
 	trail    engine.Trail
 	quiet    engine.Quiet
 	lost     engine.Lost
+	reserved engine.Reserved
+	holds    map[string]engine.Hold
 }
 
 func newModelLog() *modelLog {
@@ -37,7 +39,7 @@ func newModelLog() *modelLog {
 		insts: map[uint64]engine.Instruction{}, lines: map[uint64][]engine.Entry{},
 		nodes: map[string]engine.Node{}, cursors: map[string]engine.Cursor{},
 		marks: map[string]engine.Mark{}, dead: map[uint64]engine.DeadLetter{}, tokens: map[wire.Token]uint64{},
-		queue: map[uint64]bool{},
+		queue: map[uint64]bool{}, holds: map[string]engine.Hold{},
 	}
 }
 
@@ -46,7 +48,7 @@ func (l *modelLog) clone() *modelLog {
 	return &modelLog{counters: l.counters, tasks: maps.Clone(l.tasks), ids: maps.Clone(l.ids), open: maps.Clone(l.open),
 		insts: maps.Clone(l.insts), lines: maps.Clone(l.lines), nodes: maps.Clone(l.nodes), cursors: maps.Clone(l.cursors),
 		marks: maps.Clone(l.marks), dead: maps.Clone(l.dead), tokens: maps.Clone(l.tokens),
-		queue: maps.Clone(l.queue), audits: slices.Clip(l.audits), trail: l.trail, quiet: l.quiet, lost: l.lost}
+		queue: maps.Clone(l.queue), audits: slices.Clip(l.audits), trail: l.trail, quiet: l.quiet, lost: l.lost, reserved: l.reserved, holds: maps.Clone(l.holds)}
 }
 
 // stored is what comes back from a disk: nothing is shared with the engine, and
@@ -143,6 +145,17 @@ func (l *modelLog) byHand(r *engine.Records) error {
 			return fmt.Errorf("lost numbers %+v, the counters are %+v", *r.Lost, l.counters)
 		}
 		l.lost = stored(*r.Lost)
+	}
+	if v := r.Reserved; v != nil {
+		if v.Seq < l.counters.NextSeq || v.Token < l.counters.NextToken || v.Seq < l.reserved.Seq || v.Token < l.reserved.Token {
+			return fmt.Errorf("reserved %+v after %+v, the counters are %+v", *v, l.reserved, l.counters)
+		}
+		l.reserved = stored(*v)
+	}
+	for _, h := range r.Holds {
+		if delete(l.holds, h.Node); !h.Ended() {
+			l.holds[h.Node] = stored(h)
+		}
 	}
 	return nil
 }
@@ -262,11 +275,15 @@ func (l *modelLog) load(first uint64) engine.TaskState {
 func (l *modelLog) recover(e *engine.Engine, now engine.Now) {
 	e.RestoreQuiet(now, l.quiet)
 	e.RestoreLost(l.lost)
+	e.RestoreReserved(l.reserved)
 	if n := len(l.audits); n > 0 {
 		e.RestoreAudit(l.audits[n-1])
 	}
 	for _, id := range slices.Sorted(maps.Keys(l.nodes)) {
 		e.Restore(l.nodes[id], l.cursors[id])
+	}
+	for _, id := range slices.Sorted(maps.Keys(l.holds)) {
+		e.RestoreHold(now, l.holds[id])
 	}
 	for _, first := range slices.Sorted(maps.Keys(l.open)) {
 		s := l.load(first)

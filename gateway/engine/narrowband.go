@@ -51,6 +51,7 @@ func (e *Engine) narrowbandUp(now Now, in *NarrowbandUp) {
 	if n == nil {
 		return
 	}
+	e.whisperAll(now, n)
 	for _, i := range n.opened() {
 		if i.flying && i.askAt == 0 {
 			i.askAt = now.in(askNarrowband)
@@ -113,7 +114,7 @@ func (e *Engine) never(now Now, i *inst) {
 	}
 	n.neverAt, n.unproven, i.disowned = now.in(0), true, true
 	e.condition(now, alarmPathDead, n.ID, fmt.Sprintf("%s answers over narrowband that it did not get what the primary path was given", n.ID))
-	if i.resends >= e.cfg.MaxResends {
+	if i.resends >= e.cfg.MaxResends && !i.safe {
 		e.giveUp(now, i, ReasonUnconfirmed, "the node is connected and says over narrowband, time after time, that it has not got it")
 	} else {
 		e.takeBack(now, i, "the node says over narrowband that it has not got it")

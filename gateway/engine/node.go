@@ -35,7 +35,10 @@ type node struct {
 	askedAt time.Duration // when what it was asked over narrowband is over, one each narrowbandPause
 	timer   timer         // when its silence is looked at
 
-	queue  queue
+	queue queue
+	orders
+	hold   *Hold // nil for nothing held
+	lates  int   // instructions towards safe that are late
 	flying int
 	open   map[uint64]*inst // unsettled
 	held   int              // instructions in memory that name it
@@ -75,7 +78,7 @@ func (e *Engine) node(id string) *node {
 }
 
 func (n *node) state() NodeState {
-	s := NodeState{Node: n.Node, Online: n.online, Since: n.since, Reason: n.reason, Queued: len(n.queue), Flying: n.flying,
+	s := NodeState{Node: n.Node, Online: n.online, Since: n.since, Reason: n.reason, Queued: n.wanting, Flying: n.flying,
 		Local: n.local, Foreign: n.foreign}
 	for _, i := range n.open {
 		if i.ReceivedAt != 0 && !i.waiting() {
@@ -129,6 +132,7 @@ func (e *Engine) uplink(now Now, in *Uplink) {
 			n.tells(now, m.Next)
 			e.skew(now, n, m.Clock, true)
 			e.hand(now, n, m)
+			e.room(n, m)
 		}
 	case *wire.Digest:
 		if n := e.alive(now, in.Node, m.Session); n != nil {
@@ -211,6 +215,8 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	n.known = true
 	n.Short, n.Labels, n.Incarnation, n.Version = m.Short, m.Labels, m.Incarnation, m.Version
 	n.Intents, n.Pins, n.Board, n.Workers, n.LastHello = m.Intents, m.Pins, m.Board, m.Workers, now.Wall
+	n.Rules, n.Traits, n.topSeq = m.Rules, m.Traits, m.TopSeq
+	e.learn(now, n)
 	e.renew(n)
 	first := !n.met
 	n.session, n.heard, n.met, n.Left, n.missed = m.Session, now.Mono, true, false, false
@@ -219,7 +225,8 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	e.newer(now, n, m, first)
 	e.skew(now, n, m.Clock, m.ClockSet)
 	w := &wire.Welcome{Session: m.Session, Epoch: e.counters.Epoch, Now: now.Wall,
-		HeartbeatMs: uint32(e.cfg.Heartbeat.Milliseconds()), Phases: wire.MaxPhase, Through: n.cursor.Last}
+		HeartbeatMs: uint32(e.cfg.Heartbeat.Milliseconds()), Phases: wire.MaxPhase,
+		Rules: wire.NewestRules, Holds: n.heldLines(), Through: n.cursor.Last}
 	e.send(n, w, &w.Through)
 	if !repeated && !old {
 		e.comeback(now, n)
@@ -286,6 +293,9 @@ func (e *Engine) comeback(now Now, n *node) {
 	for _, i := range n.opened() {
 		switch {
 		case e.unsent(i):
+		case i.By != 0: // a question would offer it again
+			i.blockAt = now.in(wire.OrderWait)
+			e.askCancel(now, i)
 		case i.ReceivedAt == 0:
 			i.resends = 0
 			e.enqueue(i)
@@ -295,9 +305,10 @@ func (e *Engine) comeback(now Now, n *node) {
 			}
 			refs = append(refs, wire.Ref{Seq: i.Seq, Token: i.Token})
 		}
-		if i.CancelBy != "" && i.Attempt != 0 {
+		if i.CancelBy != "" && i.By == 0 && i.Attempt != 0 {
 			e.askCancel(now, i)
 		}
+		e.touchLines(i)
 		e.arm(now, i)
 	}
 	e.startDrain(n)
@@ -356,12 +367,13 @@ func (e *Engine) part(now Now, n *node, reason string) {
 // so that a copy which did arrive is recognised.
 func (e *Engine) offline(now Now, n *node, reason string) {
 	n.online, n.since, n.reason = false, now.Wall, reason
-	n.doubtful = false
+	n.doubtful, n.full = false, false
 	e.stopDrain(n)
 	e.timers.put(&n.timer, 0)
 	e.show(n)
 	for _, i := range n.opened() {
 		i.cancelAt = 0
+		i.unblock(now)
 		if i.flying {
 			e.ground(i)
 			e.requeue(now, i, reason)
@@ -379,6 +391,7 @@ func (e *Engine) requeue(now Now, i *inst, why string) {
 	}
 	i.ReceivedAt, i.execAt, i.firstAt = 0, 0, 0
 	i.resends, i.queries = 0, 0
+	e.setInside(i, false)
 	en := Entry{What: WhatRequeued, Detail: why}
 	if i.State == StateDispatched {
 		e.move(now, i, StatePending, en)

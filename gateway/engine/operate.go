@@ -51,9 +51,8 @@ type Done struct {
 const MaxQuiet = 7 * 24 * 3600 * 1000
 
 // Quiet is the quiet period: no resend, no retry and no draining of backlogs
-// while an operator works by hand (A8). New tasks are still sent, except to a node
-// whose backlog is held back: there a command must not overtake an older one,
-// unless it is more urgent.
+// while an operator works by hand (A8). New tasks are still sent, and with them what
+// is older on their lines: quiet holds no line against newer work.
 type Quiet struct {
 	On     bool   `cbor:"1,keyasint"`
 	Since  int64  `cbor:"2,keyasint,omitempty"` // Unix ms
@@ -130,6 +129,15 @@ func (e *Engine) operateQueue(now Now, in *Operate) {
 		e.refuse(in.Reply, RefusedConflict, fmt.Sprintf("%s has had %d attempts, more cannot be numbered", id, i.Attempt), "submit a new task")
 		return
 	}
+	if r := i.node.refusedHeld(i.task.act); r != nil {
+		e.refuse(in.Reply, r.Kind, r.Text, r.Hint)
+		return
+	}
+	moved := e.movedSince(i)
+	if stands(i.task.act) {
+		e.renumber(i) // by hand it goes behind what has moved since, which the answer shows
+	}
+	i.By = 0
 	if !e.move(now, i, StateRetrying, Entry{What: WhatRetrying, Actor: in.Actor, Path: in.Path, Detail: in.Note}) {
 		e.refuse(in.Reply, RefusedConflict, fmt.Sprintf("%s cannot be retried from %v", id, i.State), "")
 		return
@@ -138,7 +146,10 @@ func (e *Engine) operateQueue(now Now, in *Operate) {
 	i.byHand = true
 	i.waitAt = now.in(0)
 	e.arm(now, i)
-	e.done(now, in, id, "another attempt will be sent, with a fresh budget")
+	if moved != "" {
+		moved = "; " + moved
+	}
+	e.done(now, in, id, "another attempt will be sent, with a fresh budget"+moved)
 }
 
 // operateQuiet begins or ends a quiet period.
@@ -161,7 +172,7 @@ func (e *Engine) operateQuiet(now Now, in *Operate) {
 		return
 	}
 	e.setQuiet(now, Quiet{On: true, Since: now.Wall, Until: in.Until, By: in.Actor, Reason: in.Note})
-	e.done(now, in, "", "no resends, retries or draining of backlogs until then; new tasks are still sent, behind a backlog if their node has one")
+	e.done(now, in, "", "no resends, retries or draining of backlogs until then; new tasks are still sent, behind what is older on their lines")
 }
 
 func (e *Engine) setQuiet(now Now, q Quiet) {
@@ -170,6 +181,7 @@ func (e *Engine) setQuiet(now Now, q Quiet) {
 	if q.On {
 		e.quietEnd = now.in(until(now, q.Until))
 		e.alarmQuiet(now)
+		e.reconsider()
 		return
 	}
 	e.unpause()

@@ -30,7 +30,7 @@ const (
 func (e *Engine) digest(n *node, m *wire.Digest) {
 	var refs []wire.Ref
 	for _, i := range n.opened() {
-		if i.ReceivedAt != 0 && !i.waiting() {
+		if i.ReceivedAt != 0 && !i.waiting() && i.By == 0 {
 			refs = append(refs, wire.Ref{Seq: i.Seq, Token: i.Token})
 		}
 	}

@@ -109,6 +109,9 @@ func (e *Engine) stale(now Now, i *inst, en Entry) {
 func (e *Engine) compact(now Now, in *Compact) {
 	e.effects.Counts.CompactAcks++
 	n := e.nodes[e.shorts[in.Short]]
+	if e.compactSafe(now, n, in.Ack) {
+		return
+	}
 	i := e.insts[in.Ack.Seq]
 	if n == nil || i == nil || i.node != n {
 		e.effects.Counts.UnknownReports++
@@ -155,6 +158,13 @@ func (e *Engine) states(now Now, n *node, m *wire.Report) {
 				e.arm(now, i)
 			}
 			continue
+		case wire.StatusFull:
+			e.noRoom(now, i)
+			e.arm(now, i)
+			continue
+		case wire.StatusDriven:
+			e.drive(now, i, PathPrimary)
+			continue
 		case wire.StatusQueued:
 			r.phase = wire.PhaseReceived
 			i.queries = 0
@@ -184,9 +194,6 @@ func (e *Engine) take(now Now, i *inst, r report) bool {
 	news := e.confirm(now, i, r)
 	switch r.phase {
 	case wire.PhaseReceived:
-		if i.State == StateRetrying {
-			e.run(now, i, Entry{What: WhatStarted, Implied: true, Path: r.path})
-		}
 		if i.StartedAt == 0 {
 			e.watchExec(now, i)
 		}
@@ -206,7 +213,7 @@ func (e *Engine) take(now Now, i *inst, r report) bool {
 // it to when its time was over: that was no cancellation. The timeout stands, and
 // so does the next attempt if one was decided.
 func (e *Engine) stopped(now Now, i *inst, r report) bool {
-	if r.phase != wire.PhaseProcessed || r.code.Class() != wire.ClassCancelled || i.CancelBy != "" || i.Code != wire.CodeNone {
+	if r.phase != wire.PhaseProcessed || r.code.Class() != wire.ClassCancelled || i.CancelBy != "" || i.By != 0 || i.Code != wire.CodeNone {
 		return false
 	}
 	if !i.waiting() && i.State != StateTimeout {
@@ -235,10 +242,13 @@ func (e *Engine) confirm(now Now, i *inst, r report) bool {
 		e.effects.Confirms = append(e.effects.Confirms, Confirm{r.path, max(0, now.Mono-i.firstAt)})
 	}
 	e.ground(i)
-	e.dequeue(i)
+	e.unwant(i)
 	if i.ReceivedAt != 0 {
 		return false
 	}
+	e.onTime(now, i)
+	i.whisperAt = 0
+	e.setInside(i, true)
 	i.ReceivedAt = r.received
 	if i.ReceivedAt == 0 {
 		i.ReceivedAt = now.Wall
@@ -270,6 +280,7 @@ func (e *Engine) started(now Now, i *inst, r report) bool {
 	} else {
 		e.run(now, i, en)
 	}
+	e.setInside(i, false)
 	e.watchExec(now, i)
 	i.queries = 0
 	return true
@@ -308,8 +319,12 @@ func (e *Engine) processed(now Now, i *inst, r report) {
 			to = StateSucceeded
 		}
 	}
-	if r.code == wire.CodeExpired {
+	lost := r.code == wire.CodeSuperseded && !e.superseded(now, i)
+	switch {
+	case r.code == wire.CodeExpired, lost:
 		to = StateTimeout
+	case r.code == wire.CodeSuperseded && i.Begun:
+		to = StateTimeout // this attempt has not begun; one before it may have
 	}
 	switch {
 	case mutant.On(mutant.TableIgnored):
@@ -332,21 +347,34 @@ func (e *Engine) processed(now Now, i *inst, r report) {
 	i.Lease = leased(i.Intent, r.code, r.payload)
 	i.FinishedAt, i.SettledAt, i.Percent = r.finished, now.Wall, 0
 	i.Operator, i.Reason = false, ""
+	e.safeEnded(now, i)
 	switch {
 	case to == StateSucceeded:
 		e.effects.Counts.Succeeded++
 		return
 	case to == StateCancelled:
 		i.Reason = ReasonCancelled
+		if i.By != 0 {
+			i.Reason = ReasonSuperseded
+		}
 		e.effects.Counts.Cancelled++
 		return
 	}
-	i.Reason = r.code.String()
+	if i.Reason = r.code.String(); lost {
+		i.Reason = ReasonOrderLost
+		if i.renumbered++; i.safe && i.renumbered <= mostRenumbered {
+			e.renumber(i)
+			if e.again(now, i, "with a number above all that its node knows") {
+				return
+			}
+		}
+	}
 	unknown := class == wire.ClassUnknown || class == wire.ClassInvalid
-	if (class == wire.ClassRetryable || unknown && repeatable(&i.Instruction)) && e.retry(now, i) {
+	if (class == wire.ClassRetryable || unknown && e.mayRepeat(i, r.code, "")) && e.retry(now, i) {
 		return
 	}
-	i.Operator = true
+	e.letGo(i)
+	i.Operator = i.By == 0
 	if to == StateFailed {
 		e.effects.Counts.Failed++
 	} else {

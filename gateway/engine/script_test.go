@@ -69,6 +69,7 @@ type harness struct {
 	out   writer
 	lost  string // how this round ends: "", before, after
 	copy  *modelLog
+	pins  int // that submissions without a pin were given
 }
 
 // agentState is what the commands fill in by themselves.
@@ -78,6 +79,7 @@ const scriptStart = int64(1_700_000_000_000)
 
 func newHarness(t *testing.T) *harness {
 	h := &harness{t: t, rnd: rand.New(rand.NewPCG(1, 2)), log: newModelLog(), agent: map[string]*agentState{}}
+	h.cfg.Reserve = -1 // numbers without gaps are easier to read; order_numbers.txt has them
 	h.out.base = scriptStart
 	h.now.Wall = scriptStart
 	h.boot()

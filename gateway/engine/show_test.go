@@ -98,6 +98,12 @@ func (w *writer) records(r *engine.Records) {
 	} else if q != nil {
 		w.line("quiet off")
 	}
+	for _, h := range r.Holds {
+		w.line("hold %s all=%v pins=%v except=%v", h.Node, h.All, h.Pins, h.Except)
+	}
+	if v := r.Reserved; v != nil {
+		w.line("reserved up to %d, #%d", v.Seq, v.Token)
+	}
 	if l := r.Lost; l != nil {
 		w.line("lost: instructions from %d, tokens #%d to #%d", l.Seq, l.From, l.To-1)
 	}
@@ -158,7 +164,10 @@ func (w *writer) instruction(i *engine.Instruction) string {
 			s += " " + t.name + "=" + w.at(t.at)
 		}
 	}
-	s += opt("retries", i.Retries) + opt("payload", fields(i.Payload)) + opt("cancel_by", i.CancelBy)
+	s += opt("retries", i.Retries) + opt("payload", fields(i.Payload)) + opt("cancel_by", i.CancelBy) + opt("order", i.Order) + opt("by", i.By) + opt("same", i.Same)
+	if i.Begun && i.By != 0 {
+		s += " begun"
+	}
 	if l := i.Lease; l != nil {
 		s += " lease=" + l.Pin + " until=" + w.at(l.Until)
 		if l.End != 0 {
@@ -254,6 +263,9 @@ func reply(r engine.Reply) string {
 		for _, warning := range a.Warnings {
 			s += "; warning: " + warning
 		}
+		if a.SupersededCount > 0 {
+			s += fmt.Sprintf("; stands for %d: %s", a.SupersededCount, strings.Join(a.Superseded, " "))
+		}
 		return s
 	case r.Cancelled != nil:
 		c := r.Cancelled
@@ -271,6 +283,8 @@ func frame(f engine.CompactFrame) string {
 		return fmt.Sprintf("query %d a%d", f.Seq, f.Attempt)
 	case wire.CompactCancel:
 		return fmt.Sprintf("cancel %d a%d", f.Seq, f.Attempt)
+	case wire.CompactSafe:
+		return fmt.Sprintf("safe %d line=%04x", f.Seq, f.Line)
 	}
 	return fmt.Sprintf("%T", f)
 }
@@ -282,7 +296,13 @@ func (w *writer) message(m wire.Message) string {
 		if m.NotAfter != 0 {
 			s += " not_after=" + w.at(m.NotAfter)
 		}
+		s += opt("order", m.Order)
+		if m.Keep {
+			s += " keep"
+		}
 		return s + opt("resend", m.Resend) + opt("through", m.Through)
+	case *wire.Release:
+		return fmt.Sprintf("release %d", m.Seq)
 	case *wire.Cancel:
 		return fmt.Sprintf("cancel %d %s %q", m.Seq, token(m.Token), m.Reason) + opt("through", m.Through)
 	case *wire.Query:
@@ -292,7 +312,7 @@ func (w *writer) message(m wire.Message) string {
 		}
 		return s + opt("through", m.Through)
 	case *wire.Welcome:
-		return fmt.Sprintf("welcome session=%d through=%d", m.Session, m.Through) + opt("refused", m.Refused)
+		return fmt.Sprintf("welcome session=%d through=%d", m.Session, m.Through) + opt("refused", m.Refused) + opt("holds", len(m.Holds))
 	case *wire.EventAck:
 		s := fmt.Sprintf("event_ack through=%d", m.Through)
 		if m.Gap {

@@ -58,14 +58,26 @@ func (e *Engine) submit(now Now, in *Submit) {
 		e.resubmit(in, t, sum)
 		return
 	}
-	if e.open >= e.cfg.Capacity/10*9 {
-		e.refuse(in.Reply, RefusedCapacity, fmt.Sprintf("the queue is full: %d unfinished instructions of %d", e.open, e.cfg.Capacity),
-			"try again when some have finished, or cancel what is no longer needed")
-		return
-	}
 	nodes, refusal := e.resolve(in.Spec)
 	if refusal != nil {
 		e.refuse(in.Reply, refusal.Kind, refusal.Text, refusal.Hint)
+		return
+	}
+	act, err := wire.ParseAct(in.Spec.Intent, in.Spec.Args)
+	if err != nil {
+		act = wire.Act{}
+	}
+	if refusal := e.held(act, nodes); refusal != nil {
+		e.refuse(in.Reply, refusal.Kind, refusal.Text, refusal.Hint)
+		return
+	}
+	if e.towards(act, nodes) {
+		e.submitSafe(now, in, id, sum, nodes)
+		return
+	}
+	if e.open >= e.cfg.Capacity/10*9 {
+		e.refuse(in.Reply, RefusedCapacity, fmt.Sprintf("the queue is full: %d unfinished instructions of %d", e.open, e.cfg.Capacity),
+			"try again when some have finished, or cancel what is no longer needed")
 		return
 	}
 	if e.open+len(nodes) > e.cfg.Capacity {
@@ -160,32 +172,101 @@ func (e *Engine) create(now Now, in *Submit, id string, sum [16]byte, nodes []st
 	if s.Retry != nil {
 		retry = *s.Retry
 	}
-	t := &task{Task: Task{ID: id, First: first, Count: uint32(len(nodes)), Spec: s, Sum: sum,
-		Created: now.Wall, Source: in.Source, Trace: trace}, insts: make([]*inst, 0, len(nodes))}
+	t := newTask(Task{ID: id, First: first, Count: uint32(len(nodes)), Spec: s, Sum: sum,
+		Created: now.Wall, Source: in.Source, Trace: trace})
+	t.insts = make([]*inst, 0, len(nodes))
 	var warnings []string
 	for k, name := range nodes {
 		i := e.inst(t, Instruction{
 			Seq: first + uint64(k), Task: id, Node: name, Created: now.Wall, Intent: s.Intent, Args: s.Args,
 			NotAfter: notAfter, TimeoutMs: s.TimeoutMs, Priority: s.Priority, Trace: trace, Retry: retry})
 		e.move(now, i, StatePending, Entry{What: WhatSubmitted, Actor: in.Source.Actor, Path: in.Path})
-		warnings = i.node.warn(warnings, s.Intent, e.heldBack())
+		warnings = i.node.warn(warnings, s.Intent)
+		if i.safe {
+			e.supersede(now, i)
+		} else {
+			e.renewal(now, i)
+		}
+		e.holdSafe(now, i, in.Source.Actor)
+		e.watchSafe(now, i)
 		e.enqueue(i)
 		e.arm(now, i)
 	}
 	e.tasks[id] = t
 	e.newTasks = append(e.newTasks, t.Task)
-	if in.Mark != nil {
-		m := *in.Mark
-		m.TaskID, m.At = id, now.Wall
-		e.marks.add(m)
-		e.newMarks = append(e.newMarks, m)
-	}
+	e.remember(now, in, id)
 	e.effects.Counts.Submitted++
 	e.accept(in, t, false, warnings)
 }
 
+// remember notes which task an MQTT publish has become.
+func (e *Engine) remember(now Now, in *Submit, id string) {
+	if in.Mark == nil {
+		return
+	}
+	m := *in.Mark
+	m.TaskID, m.At = id, now.Wall
+	e.marks.add(m)
+	e.newMarks = append(e.newMarks, m)
+}
+
+// held says why an act is not taken for one of the nodes: something is held there that
+// it would move away from safe.
+func (e *Engine) held(a wire.Act, nodes []string) *Refusal {
+	for _, id := range nodes {
+		if n := e.nodes[id]; n != nil {
+			if r := n.refusedHeld(a); r != nil {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// towards reports whether an act only leads to safe levels, on all the nodes.
+func (e *Engine) towards(a wire.Act, nodes []string) bool {
+	if mutant.On(mutant.SafeAtCapacity) {
+		return false
+	}
+	for _, id := range nodes {
+		level := func(string) (bool, bool) { return false, false }
+		if n := e.nodes[id]; n != nil {
+			level = n.safeLevel
+		}
+		if !a.Towards(level) {
+			return false
+		}
+	}
+	return true
+}
+
+// submitSafe takes something towards safe: beyond the capacity, out of its own reserve.
+func (e *Engine) submitSafe(now Now, in *Submit, id string, sum [16]byte, nodes []string) {
+	if t := e.sameSafe(in, sum, nodes); t != nil {
+		e.share(now, in, t)
+		return
+	}
+	if most := e.cfg.Capacity + e.safeReserve(); e.open+len(nodes) > most {
+		e.refuse(in.Reply, RefusedCapacity, fmt.Sprintf("even the reserve for the way to safe is used up: %d unfinished instructions", e.open),
+			"cancel what is no longer needed, or go there")
+		return
+	}
+	strangers := 0
+	for _, name := range nodes {
+		if n := e.nodes[name]; n == nil || !n.known {
+			strangers++
+		}
+	}
+	if strangers > 0 && e.strangers()+strangers > maxStrangers {
+		e.refuse(in.Reply, RefusedCapacity, fmt.Sprintf("orders for %d nodes that have never connected are kept, no more are taken", maxStrangers),
+			"look whether the name is right: see `apollo node list`")
+		return
+	}
+	e.create(now, in, id, sum, nodes)
+}
+
 // warn adds what the submitter should know about a node.
-func (n *node) warn(list []string, intent string, held bool) []string {
+func (n *node) warn(list []string, intent string) []string {
 	const most = 5
 	switch {
 	case len(list) >= most:
@@ -193,8 +274,6 @@ func (n *node) warn(list []string, intent string, held bool) []string {
 		list = append(list, fmt.Sprintf("node %s has never connected; the instruction waits for it", n.ID))
 	case !n.online:
 		list = append(list, fmt.Sprintf("node %s is offline; the instruction waits for it", n.ID))
-	case held && n.draining:
-		list = append(list, fmt.Sprintf("the backlog of node %s is held back; the instruction waits behind it unless it is more urgent", n.ID))
 	case len(n.Intents) > 0 && !slices.Contains(n.Intents, intent):
 		list = append(list, fmt.Sprintf("node %s does not offer %s (it offers %s)", n.ID, intent, strings.Join(n.Intents, ", ")))
 	}
@@ -210,6 +289,8 @@ func (e *Engine) accept(in *Submit, t *task, existing bool, warnings []string) {
 	for _, i := range t.insts {
 		a.Instructions = append(a.Instructions, i.Key(e.cfg.Site))
 		a.Nodes = append(a.Nodes, i.Node)
+		a.Superseded = append(a.Superseded, i.stoodFor[:min(len(i.stoodFor), mostNamed-len(a.Superseded))]...)
+		a.SupersededCount += i.stood
 	}
 	e.effects.Replies = append(e.effects.Replies, Reply{To: in.Reply, Accepted: a})
 }

@@ -97,6 +97,12 @@ func (e *Engine) arm(now Now, i *inst) {
 		first(i.execAt)
 		first(i.cancelAt)
 		first(i.askAt)
+		first(i.blockAt)
+		first(i.lateAt)
+		first(i.whisperAt)
+		if at := i.forgetAt(); at != 0 {
+			first(now.in(until(now, at)))
+		}
 		if i.mayExpire() {
 			first(now.in(until(now, i.NotAfter+e.expiryGrace(i).Milliseconds()) + 1))
 		}
@@ -147,9 +153,13 @@ func (e *Engine) instDue(now Now, i *inst) {
 	if e.expire(now, i) {
 		return
 	}
+	if at := i.forgetAt(); at != 0 && now.Wall >= at {
+		e.forget(now, i)
+		return
+	}
 	past := func(d time.Duration) bool { return d != 0 && d <= now.Mono }
 	if past(i.waitAt) {
-		if i.waitAt = 0; e.heldBack() && !i.byHand {
+		if i.waitAt = 0; e.heldBack() && !i.byHand && !i.safe && !e.pressed(i) {
 			i.waitAt = now.in(e.jitter(pauseCheck))
 		} else {
 			e.enqueue(i)
@@ -170,6 +180,18 @@ func (e *Engine) instDue(now Now, i *inst) {
 	if past(i.askAt) {
 		i.askAt = 0
 		e.ask(now, i)
+	}
+	if past(i.lateAt) {
+		i.lateAt = 0
+		e.lateSafe(now, i)
+	}
+	if past(i.whisperAt) {
+		i.whisperAt = 0
+		e.safeCompact(now, i)
+	}
+	if past(i.blockAt) {
+		i.blockAt, i.blocked = 0, 0
+		e.outWaited(now, i)
 	}
 }
 

@@ -146,6 +146,11 @@ type Instruction struct {
 	// By is the Seq of the newer instruction that stands for it: it is withdrawn and
 	// never offered again; 0 for none (docs/safety.md 5).
 	By uint64 `cbor:"36,keyasint,omitempty"`
+	// Begun says that an attempt before the current one may have begun.
+	Begun bool `cbor:"37,keyasint,omitempty"`
+	// Same counts further submissions that this one stands for (docs/safety.md 5). A
+	// restart may forget the latest.
+	Same uint32 `cbor:"38,keyasint,omitempty"`
 }
 
 // Path is the way by which a step became known.
@@ -198,6 +203,8 @@ const (
 	WhatResolved   What = 16 // an operator settled it by hand
 	WhatDoubted    What = 17 // the log is an older copy: no further attempt without an operator
 	WhatLease      What = 18 // the board has ended a lease by itself, or could not; no state changes
+	WhatDriven     What = 19 // the agent has driven its lines to the safe levels, unrecorded; no state changes
+	WhatSuperseded What = 20 // something newer stands for it: it is withdrawn
 )
 
 var whatNames = [...]string{
@@ -207,7 +214,7 @@ var whatNames = [...]string{
 	WhatTimeout: "timeout", WhatCancelAsk: "cancel_requested", WhatCancelled: "cancelled",
 	WhatRequeued: "requeued", WhatRefused: "refused", WhatQueried: "queried",
 	WhatResolved: "resolved", WhatDoubted: "doubted",
-	WhatLease: "lease_ended",
+	WhatLease: "lease_ended", WhatDriven: "driven", WhatSuperseded: "superseded",
 }
 
 // String is the entry's name in timelines and logs.

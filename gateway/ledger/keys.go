@@ -23,6 +23,8 @@ const (
 	tabAudit       = 'a'
 	tabQuiet       = 'Q'
 	tabLost        = 'L'
+	tabReserved    = 'r'
+	tabHold        = 'h'
 )
 
 func numKey(dst []byte, tab byte, n uint64) []byte {

@@ -115,7 +115,24 @@ func (l *Ledger) byHand(b Batch, r *engine.Records) error {
 		}
 	}
 	if r.Lost != nil {
-		return l.set(b, append(l.key[:0], tabLost), r.Lost)
+		if err := l.set(b, append(l.key[:0], tabLost), r.Lost); err != nil {
+			return err
+		}
+	}
+	if r.Reserved != nil {
+		if err := l.set(b, append(l.key[:0], tabReserved), r.Reserved); err != nil {
+			return err
+		}
+	}
+	for k := range r.Holds {
+		h := &r.Holds[k]
+		if h.Ended() {
+			b.Delete(textKey(l.key, tabHold, h.Node))
+			continue
+		}
+		if err := l.set(b, textKey(l.key, tabHold, h.Node), h); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -35,6 +35,9 @@ func (l *Ledger) Recover(now engine.Now, cfg engine.Config, rnd *rand.Rand) (*en
 	if err := l.nodes(e); err != nil {
 		return nil, fmt.Errorf("recover nodes: %w", err)
 	}
+	if err := l.holds(now, e); err != nil {
+		return nil, fmt.Errorf("recover holds: %w", err)
+	}
 	if err := l.open(now, e); err != nil {
 		return nil, fmt.Errorf("recover unfinished tasks: %w", err)
 	}
@@ -55,6 +58,12 @@ func (l *Ledger) byOperators(now engine.Now, e *engine.Engine) error {
 		return err
 	} else if ok {
 		e.RestoreLost(lost)
+	}
+	var reserved engine.Reserved
+	if ok, err := l.get([]byte{tabReserved}, &reserved); err != nil {
+		return err
+	} else if ok {
+		e.RestoreReserved(reserved)
 	}
 	lo := []byte{tabAudit}
 	return l.store.Scan(lo, storage.PrefixEnd(lo), true, func(k, v []byte) (bool, error) {
@@ -79,6 +88,18 @@ func (l *Ledger) nodes(e *engine.Engine) error {
 			return false, err
 		}
 		e.Restore(n, c)
+		return true, nil
+	})
+}
+
+func (l *Ledger) holds(now engine.Now, e *engine.Engine) error {
+	lo := []byte{tabHold}
+	return l.store.Scan(lo, storage.PrefixEnd(lo), false, func(k, v []byte) (bool, error) {
+		var h engine.Hold
+		if err := wire.DecodeRecord(v, &h); err != nil {
+			return false, fmt.Errorf("record %x, a hold, cannot be read: %w", k, err)
+		}
+		e.RestoreHold(now, h)
 		return true, nil
 	})
 }

@@ -15,60 +15,113 @@ type Fault uint8
 
 // The faults. None is the product as it is.
 const (
-	None             Fault = iota
-	EffectsFirst           // the gateway: effects leave before the commit
-	TokenReused            // the gateway: a retry keeps the token of the attempt before
-	StaleAccepted          // the gateway: a report is believed whatever its token
-	IndexLost              // the gateway: a task is not marked unfinished in the log
-	CursorLost             // the gateway: an event's number is not written with what it caused
-	VersionStuck           // the gateway: a change does not raise the version
-	RetryTimerLost         // the gateway: after a restart nobody waits for a retry
-	TableIgnored           // the gateway: a result is a jump, and the transition table is not asked
-	UnknownIsSuccess       // the gateway: an unknown outcome is taken for success
-	GapAccepted            // the gateway: an event is taken although one before it is missing
-	TaskIndexLost          // the gateway: a task cannot be found by its id
-	PublishRepeated        // the gateway: a retransmitted publish becomes another task
-	UnknownRepeated        // the gateway: what must not be done twice is repeated when its outcome is unknown
-	CancelHides            // the gateway: an unknown outcome becomes CANCELLED
-	ActsFirst              // the agent: it acts before its journal is on disk
-	LinesIgnored           // the agent: two executions hold the same pin
-	DedupeAfterRun         // the agent: a start is not written down before it
-	LateStarts             // the agent: not_after is not looked at
-	ForgetsOnSend          // the agent: an event is forgotten when it is sent
-	InterruptedIsOK        // the agent: what a crash interrupted is reported as done
-	ResultUnwritten        // the agent: a result is told without being written down
-	RestoreUnseen          // the gateway: that its log is an older copy is not noticed
-	BoardBelieved          // the gateway: another board is believed while the one that the log knows is heard
-	CopyBelieved           // the agent: an older copy of its journal is taken for the journal
-	QueueUnmet             // the agent: what waits in the journal starts before the first welcome
-	StrangerCancels        // the agent: not welcomed, it answers a cancel of what it does not know
-	LeaseForgotten         // the agent: the leases that a restart has ended are not told
-	LeaseUnreplaced        // the pins: a later command does not replace a lease, and is ended with it
-	EarlyEndLost           // the agent: an end of a lease that comes before the result is forgotten
-	LeaseRepeated          // the gateway: "on for ten minutes" begins anew when its outcome is unknown
-	LocalOnArrival         // the agent: the LOCAL switch is looked at when something arrives, not when it starts
-	WatchTakesWorker       // the agent: a watch takes a worker from what actuates
-	OffWaitsForWorker      // the agent: what is towards safe waits for a worker and for its line
-	OffWaitsForJournal     // the agent: what is towards safe begins when its record is on disk
-	OffWaitsForRoom        // the agent: what is towards safe is not taken when there is no room
-	WithdrawalUnwritten    // the agent: "superseded" is told without being written down
-	RefusalSpares          // the agent: something towards safe that is refused or expired lets the older work live
-	MarkForgotten          // the agent: what has begun on a line is forgotten with the process
-	HoldForgotten          // the agent: a hold at the safe level is forgotten with the process
-	EpochIgnored           // the agent: work of another log of the gateway begins
-	KeepIgnored            // the agent: a line is not kept for the retry of an older instruction
-	NarrowbandFirst        // the agent: it answers over narrowband before its journal is on disk
-	QueueUnoffered         // the agent: what waits in the journal begins although this session has not offered it
+	None                Fault = iota
+	EffectsFirst              // the gateway: effects leave before the commit
+	TokenReused               // the gateway: a retry keeps the token of the attempt before
+	StaleAccepted             // the gateway: a report is believed whatever its token
+	IndexLost                 // the gateway: a task is not marked unfinished in the log
+	CursorLost                // the gateway: an event's number is not written with what it caused
+	VersionStuck              // the gateway: a change does not raise the version
+	RetryTimerLost            // the gateway: after a restart nobody waits for a retry
+	TableIgnored              // the gateway: a result is a jump, and the transition table is not asked
+	UnknownIsSuccess          // the gateway: an unknown outcome is taken for success
+	GapAccepted               // the gateway: an event is taken although one before it is missing
+	TaskIndexLost             // the gateway: a task cannot be found by its id
+	PublishRepeated           // the gateway: a retransmitted publish becomes another task
+	UnknownRepeated           // the gateway: what must not be done twice is repeated when its outcome is unknown
+	CancelHides               // the gateway: an unknown outcome becomes CANCELLED
+	ActsFirst                 // the agent: it acts before its journal is on disk
+	LinesIgnored              // the agent: two executions hold the same pin
+	DedupeAfterRun            // the agent: a start is not written down before it
+	LateStarts                // the agent: not_after is not looked at
+	ForgetsOnSend             // the agent: an event is forgotten when it is sent
+	InterruptedIsOK           // the agent: what a crash interrupted is reported as done
+	ResultUnwritten           // the agent: a result is told without being written down
+	RestoreUnseen             // the gateway: that its log is an older copy is not noticed
+	BoardBelieved             // the gateway: another board is believed while the one that the log knows is heard
+	CopyBelieved              // the agent: an older copy of its journal is taken for the journal
+	QueueUnmet                // the agent: what waits in the journal starts before the first welcome
+	StrangerCancels           // the agent: not welcomed, it answers a cancel of what it does not know
+	LeaseForgotten            // the agent: the leases that a restart has ended are not told
+	LeaseUnreplaced           // the pins: a later command does not replace a lease, and is ended with it
+	EarlyEndLost              // the agent: an end of a lease that comes before the result is forgotten
+	LeaseRepeated             // the gateway: "on for ten minutes" begins anew when its outcome is unknown
+	LocalOnArrival            // the agent: the LOCAL switch is looked at when something arrives, not when it starts
+	WatchTakesWorker          // the agent: a watch takes a worker from what actuates
+	OffWaitsForWorker         // the agent: what is towards safe waits for a worker and for its line
+	OffWaitsForJournal        // the agent: what is towards safe begins when its record is on disk
+	OffWaitsForRoom           // the agent: what is towards safe is not taken when there is no room
+	WithdrawalUnwritten       // the agent: "superseded" is told without being written down
+	RefusalSpares             // the agent: something towards safe that is refused or expired lets the older work live
+	MarkForgotten             // the agent: what has begun on a line is forgotten with the process
+	HoldForgotten             // the agent: a hold at the safe level is forgotten with the process
+	EpochIgnored              // the agent: work of another log of the gateway begins
+	KeepIgnored               // the agent: a line is not kept for the retry of an older instruction
+	NarrowbandFirst           // the agent: it answers over narrowband before its journal is on disk
+	QueueUnoffered            // the agent: what waits in the journal begins although this session has not offered it
+	PriorityOvertakes         // the gateway: a newer command of a line goes before an older one
+	SafeAtCapacity            // the gateway: what is towards safe has no reserve and no precedence at submission
+	WithdrawnOffered          // the gateway: what something towards safe stands for is offered again
+	NumberTwice               // the gateway: reserved numbers are given out again after a restart
+	SupersededBelieved        // the gateway: an agent's "superseded" is believed blindly
+	WindowForgets             // the gateway: what is received and waits in the agent takes no place
+	HoldLost                  // the gateway: a restart forgets what gpio.safe holds
 	faults
 )
 
-var names = [faults]string{"none", "effects_first", "token_reused", "stale_accepted", "index_lost", "cursor_lost",
-	"version_stuck", "retry_timer_lost", "table_ignored", "unknown_is_success", "gap_accepted", "task_index_lost",
-	"publish_repeated", "unknown_repeated", "cancel_hides", "acts_first", "lines_ignored", "dedupe_after_run", "late_starts",
-	"forgets_on_send", "interrupted_is_ok", "result_unwritten", "restore_unseen", "board_believed", "copy_believed", "queue_unmet",
-	"stranger_cancels", "lease_forgotten", "lease_unreplaced", "early_end_lost", "lease_repeated", "local_on_arrival", "watch_takes_worker",
-	"off_waits_for_worker", "off_waits_for_journal", "off_waits_for_room", "withdrawal_unwritten", "refusal_spares", "mark_forgotten",
-	"hold_forgotten", "epoch_ignored", "keep_ignored", "narrowband_first", "queue_unoffered"}
+var names = [faults]string{
+	None:                "none",
+	EffectsFirst:        "effects_first",
+	TokenReused:         "token_reused",
+	StaleAccepted:       "stale_accepted",
+	IndexLost:           "index_lost",
+	CursorLost:          "cursor_lost",
+	VersionStuck:        "version_stuck",
+	RetryTimerLost:      "retry_timer_lost",
+	TableIgnored:        "table_ignored",
+	UnknownIsSuccess:    "unknown_is_success",
+	GapAccepted:         "gap_accepted",
+	TaskIndexLost:       "task_index_lost",
+	PublishRepeated:     "publish_repeated",
+	UnknownRepeated:     "unknown_repeated",
+	CancelHides:         "cancel_hides",
+	ActsFirst:           "acts_first",
+	LinesIgnored:        "lines_ignored",
+	DedupeAfterRun:      "dedupe_after_run",
+	LateStarts:          "late_starts",
+	ForgetsOnSend:       "forgets_on_send",
+	InterruptedIsOK:     "interrupted_is_ok",
+	ResultUnwritten:     "result_unwritten",
+	RestoreUnseen:       "restore_unseen",
+	BoardBelieved:       "board_believed",
+	CopyBelieved:        "copy_believed",
+	QueueUnmet:          "queue_unmet",
+	StrangerCancels:     "stranger_cancels",
+	LeaseForgotten:      "lease_forgotten",
+	LeaseUnreplaced:     "lease_unreplaced",
+	EarlyEndLost:        "early_end_lost",
+	LeaseRepeated:       "lease_repeated",
+	LocalOnArrival:      "local_on_arrival",
+	WatchTakesWorker:    "watch_takes_worker",
+	OffWaitsForWorker:   "off_waits_for_worker",
+	OffWaitsForJournal:  "off_waits_for_journal",
+	OffWaitsForRoom:     "off_waits_for_room",
+	WithdrawalUnwritten: "withdrawal_unwritten",
+	RefusalSpares:       "refusal_spares",
+	MarkForgotten:       "mark_forgotten",
+	HoldForgotten:       "hold_forgotten",
+	EpochIgnored:        "epoch_ignored",
+	KeepIgnored:         "keep_ignored",
+	NarrowbandFirst:     "narrowband_first",
+	QueueUnoffered:      "queue_unoffered",
+	PriorityOvertakes:   "priority_overtakes",
+	SafeAtCapacity:      "safe_at_capacity",
+	WithdrawnOffered:    "withdrawn_offered",
+	NumberTwice:         "number_twice",
+	SupersededBelieved:  "superseded_believed",
+	WindowForgets:       "window_forgets",
+	HoldLost:            "hold_lost",
+}
 
 // String is the fault's name.
 func (f Fault) String() string {

@@ -1,0 +1,586 @@
+package engine
+
+import (
+	"container/heap"
+	"slices"
+	"time"
+
+	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
+)
+
+// Order at a line (docs/safety.md 1, 3, 4, 7). Every unfinished instruction that may
+// move something stands in the list of each of its lines, by its number. Only the
+// first of a list that is not past may be handed out, and only it stands in the
+// queue of its node: what waits behind it costs nothing until its turn comes, and
+// no other line waits for it.
+
+// line is the order at one kernel line of a node, or of the whole board.
+type line struct {
+	key         wire.LineKey
+	first, last *place
+	ranks       [wire.PriorityLow + 1]int // those that wait to be handed out, by rank
+	wanting     int                       // how many that are
+	inside      int                       // sent, not ended, not known to run
+	cand        *inst                     // was the first not past at the latest look
+	touched     bool
+	newest      newest
+}
+
+// place is where an instruction stands in the list of one line.
+type place struct {
+	i          *inst
+	l          *line
+	prev, next *place
+}
+
+// mostLines bounds the lines of a node that are remembered although nothing waits
+// there: no board has more.
+const mostLines = wire.MaxLines
+
+// order is the instruction's number in the order at its lines.
+func (i *inst) order() uint64 {
+	if i.Order != 0 {
+		return i.Order
+	}
+	return i.Seq
+}
+
+// orders are a node's lines.
+type orders struct {
+	lines   map[wire.LineKey]*line
+	byAge   []*line // the same, in the order in which they came up
+	all     line    // everything that stands at a line
+	board   line    // what holds the whole board
+	pins    map[string]int
+	safes   []*inst // towards safe, to be handed out at once
+	wanting int     // instructions that wait to be handed out
+	waiting int     // lines, or all that need none, with something that waits
+	loose   int     // of wanting, those that stand at no line
+	full    bool    // the agent's queue has no room
+	inside  int     // sent, not ended, not known to run
+	topSeq  uint64  // of its latest hello
+}
+
+// stands reports whether an act has its place in the order at lines. What ends a hold
+// has: handed out before the order to hold it would be undone by it.
+func stands(a wire.Act) bool { return a.Moves() || a.Release }
+
+// keysOf are the lines of an act on this node; board says that it is all of them.
+func (n *node) keysOf(a wire.Act) (keys []wire.LineKey, board bool) {
+	switch {
+	case !stands(a):
+		return nil, false
+	case a.Moves() && a.Holds != wire.HoldsPins:
+		return nil, true
+	case len(a.Pins) == 0:
+		for _, t := range n.Traits {
+			if _, ok := t.Safe(); ok && !slices.Contains(keys, t.Line) {
+				keys = append(keys, t.Line)
+			}
+		}
+		return keys, len(n.Traits) == 0
+	}
+	for _, p := range a.Pins {
+		if k := n.keyOf(p); !slices.Contains(keys, k) {
+			keys = append(keys, k)
+		}
+	}
+	return keys, false
+}
+
+// keyOf is the key of a pin: by the latest hello, by the name until one told it.
+func (n *node) keyOf(pin string) wire.LineKey {
+	if t, ok := n.traitsOf(pin); ok {
+		return t.Line
+	}
+	return wire.LineOf(pin)
+}
+
+func (n *node) traitsOf(pin string) (wire.PinTraits, bool) {
+	if k, ok := n.pins[pin]; ok && k < len(n.Traits) {
+		return n.Traits[k], true
+	}
+	return wire.PinTraits{}, false
+}
+
+// safeLevel is the safe level of a pin as the latest hello told it.
+func (n *node) safeLevel(pin string) (high, ok bool) {
+	t, known := n.traitsOf(pin)
+	if !known {
+		return false, false
+	}
+	return t.Safe()
+}
+
+// learn takes in the pins of a node: at its hello, or from the log. What is open
+// there is put in order anew.
+func (e *Engine) learn(now Now, n *node) {
+	n.pins = make(map[string]int, len(n.Pins))
+	for k, p := range n.Pins {
+		n.pins[p] = k
+	}
+	if n.all.first == nil {
+		return
+	}
+	list := make([]*inst, 0, len(n.open))
+	for p := n.all.first; p != nil; p = p.next {
+		list = append(list, p.i)
+	}
+	var became []*inst
+	for _, i := range list {
+		wants, was, inside := i.wants, i.safe, i.inside
+		e.unwant(i)
+		e.setInside(i, false)
+		e.unplace(i)
+		i.safe = i.task.act.Towards(n.safeLevel)
+		e.place(i)
+		e.setInside(i, inside)
+		if wants {
+			e.want(i)
+		}
+		if i.safe && !was {
+			became = append(became, i)
+		}
+	}
+	for _, i := range became { // its hello was the first to say so
+		e.supersede(now, i)
+		e.watchSafe(now, i)
+		e.arm(now, i)
+	}
+}
+
+// place puts an unfinished instruction into the order at its lines.
+func (e *Engine) place(i *inst) {
+	a := i.task.act
+	if !stands(a) || i.places != nil {
+		return
+	}
+	n := i.node
+	keys, board := n.keysOf(a)
+	i.board = board
+	i.places = make([]place, 0, len(keys)+2)
+	add := func(l *line) {
+		i.places = append(i.places, place{i: i, l: l})
+		l.insert(&i.places[len(i.places)-1])
+	}
+	add(&n.all)
+	if board {
+		add(&n.board)
+	}
+	for _, k := range keys {
+		add(n.line(k))
+	}
+	e.touchLines(i)
+}
+
+func (n *node) line(k wire.LineKey) *line {
+	l := n.lines[k]
+	if l == nil {
+		if n.lines == nil {
+			n.lines = map[wire.LineKey]*line{}
+		}
+		l = &line{key: k}
+		n.lines[k] = l
+		n.byAge = append(n.byAge, l)
+	}
+	return l
+}
+
+// insert puts a place where its number belongs, mostly at the end.
+func (l *line) insert(p *place) {
+	at := l.last
+	for at != nil && at.i.order() > p.i.order() {
+		at = at.prev
+	}
+	p.prev = at
+	if at == nil {
+		p.next, l.first = l.first, p
+	} else {
+		p.next, at.next = at.next, p
+	}
+	if p.next == nil {
+		l.last = p
+	} else {
+		p.next.prev = p
+	}
+}
+
+func (l *line) remove(p *place) {
+	if p.prev == nil {
+		l.first = p.next
+	} else {
+		p.prev.next = p.next
+	}
+	if p.next == nil {
+		l.last = p.prev
+	} else {
+		p.next.prev = p.prev
+	}
+	if l.cand == p.i {
+		l.cand = nil
+	}
+}
+
+// unplace takes an instruction out of the order.
+func (e *Engine) unplace(i *inst) {
+	n := i.node
+	e.touchLines(i)
+	for k := range i.places {
+		l := i.places[k].l
+		l.remove(&i.places[k])
+		if i.Attempt != 0 && l != &n.all {
+			l.newest.note(i)
+		}
+		if l.first == nil && len(n.lines) > mostLines && n.lines[l.key] == l {
+			delete(n.lines, l.key)
+			n.byAge = slices.DeleteFunc(n.byAge, func(m *line) bool { return m == l })
+		}
+	}
+	i.places, i.board = nil, false
+}
+
+// past reports whether nothing newer has to wait for it any more. An agent that
+// follows the rules keeps by itself the order in which it received; for any other
+// the next one waits until this one has ended.
+func (i *inst) past() bool {
+	switch {
+	case i.State.Settled() || i.By != 0:
+		return true
+	case i.waiting() || i.wants || i.ReceivedAt == 0:
+		return false
+	}
+	return i.node.Rules >= wire.RulesOrder
+}
+
+// head is the first that is not past.
+func (l *line) head() *place {
+	for p := l.first; p != nil; p = p.next {
+		if !p.i.past() {
+			return p
+		}
+	}
+	return nil
+}
+
+// touchLines asks for a look at the lines of an instruction before anything is sent.
+func (e *Engine) touchLines(i *inst) {
+	if len(i.places) == 0 {
+		return
+	}
+	n := i.node
+	if i.board || n.board.first != nil {
+		e.touchNode(n)
+	}
+	for k := range i.places {
+		e.touchLine(n, i.places[k].l)
+	}
+}
+
+// touchNode asks for a look at all lines of a node.
+func (e *Engine) touchNode(n *node) {
+	e.touchLine(n, &n.board)
+	for _, l := range n.byAge {
+		if l.first != nil {
+			e.touchLine(n, l)
+		}
+	}
+}
+
+func (e *Engine) touchLine(n *node, l *line) {
+	if l != &n.all && !l.touched {
+		l.touched = true
+		e.lines = append(e.lines, nodeLine{n, l})
+	}
+}
+
+type nodeLine struct {
+	n *node
+	l *line
+}
+
+// arrange looks at the lines that something has changed on, and lets into the queues
+// what its turn has come for.
+func (e *Engine) arrange(now Now) {
+	for k := 0; k < len(e.lines); k++ {
+		n, l := e.lines[k].n, e.lines[k].l
+		l.touched = false
+		p := l.head()
+		var i *inst
+		if p != nil {
+			i = p.i
+		}
+		if c := l.cand; c != nil && c != i {
+			e.consider(c) // something older has come back
+		}
+		l.cand = i
+		if i != nil {
+			e.consider(i)
+			e.watchBlock(now, i)
+		}
+		e.wantPump(n)
+	}
+	e.lines = e.lines[:0]
+}
+
+// consider puts an instruction into its node's queue, takes it out, or finds its
+// place there anew.
+func (e *Engine) consider(i *inst) {
+	if !i.wants || i.safe {
+		return
+	}
+	q := &i.node.queue
+	lift := i.lifted()
+	switch may := e.itsTurn(i); {
+	case may && !i.queued():
+		i.lift = lift
+		heap.Push(q, i)
+	case !may && i.queued():
+		heap.Remove(q, i.place-1)
+	case may && i.lift != lift:
+		i.lift = lift
+		heap.Fix(q, i.place-1)
+	default:
+		return
+	}
+	e.wantPump(i.node)
+}
+
+// itsTurn reports whether nothing but the node's window holds it.
+func (e *Engine) itsTurn(i *inst) bool {
+	n := i.node
+	if e.heldBack() && e.restrained(i) && !e.pressed(i) {
+		return false
+	}
+	if len(i.places) == 0 || mutant.On(mutant.PriorityOvertakes) {
+		return true
+	}
+	if i.board {
+		p := n.all.head()
+		return p != nil && p.i == i
+	}
+	if b := n.board.head(); b != nil && b.i.order() < i.order() {
+		return false
+	}
+	for k := range i.places[1:] {
+		l := i.places[k+1].l
+		if p := l.head(); p == nil || p.i != i || e.crowded(n, l) {
+			return false
+		}
+	}
+	return true
+}
+
+// lifted is the rank of an instruction: what waits behind it lifts it to its own, so
+// that priority orders lines against each other and never jumps within one.
+func (i *inst) lifted() wire.Priority {
+	r := i.rank()
+	for k := range i.places {
+		l := i.places[k].l
+		if l == &i.node.all && i.node.board.wanting == 0 {
+			continue
+		}
+		for s := range r {
+			if l.ranks[s] > 0 {
+				r = s
+				break
+			}
+		}
+	}
+	return r
+}
+
+// want notes that an instruction waits to be handed out.
+func (e *Engine) want(i *inst) {
+	if i.wants {
+		return
+	}
+	n := i.node
+	i.wants = true
+	n.wanting++
+	e.joinedQueue(i)
+	if i.safe {
+		n.safes = append(n.safes, i)
+		e.wantPump(n)
+		return
+	}
+	i.wantRank = i.rank()
+	before := n.waiting
+	if len(i.places) == 0 {
+		if n.loose++; n.loose == 1 {
+			n.waiting++
+		}
+		e.consider(i)
+	}
+	for k := range i.places {
+		l := i.places[k].l
+		l.ranks[i.wantRank]++
+		if l.wanting++; l.wanting == 1 && l != &n.all {
+			n.waiting++
+		}
+	}
+	e.recrowd(n, before)
+	e.touchLines(i)
+	e.wantPump(n)
+}
+
+// unwant ends that: it is handed out, or need not be any more.
+func (e *Engine) unwant(i *inst) {
+	if !i.wants {
+		return
+	}
+	n := i.node
+	i.wants = false
+	n.wanting--
+	if i.queued() {
+		heap.Remove(&n.queue, i.place-1)
+	}
+	e.leftQueue(i)
+	if i.safe {
+		n.safes = slices.DeleteFunc(n.safes, func(j *inst) bool { return j == i })
+		e.wantPump(n)
+		return
+	}
+	before := n.waiting
+	if len(i.places) == 0 {
+		if n.loose--; n.loose == 0 {
+			n.waiting--
+		}
+	}
+	for k := range i.places {
+		l := i.places[k].l
+		l.ranks[i.wantRank]--
+		if l.wanting--; l.wanting == 0 && l != &n.all {
+			n.waiting--
+		}
+	}
+	e.recrowd(n, before)
+	e.touchLines(i)
+	e.wantPump(n) // what stands first now may be no backlog
+}
+
+// restrained reports whether a quiet period or a pause holds an instruction back: it
+// is repeated, or waited while its node was away.
+func (e *Engine) restrained(i *inst) bool {
+	return !i.byHand && (i.waiting() || i.node.backlogged(i))
+}
+
+// pressed reports whether something that is not held back waits behind it: quiet and
+// pause never hold a line against newer work.
+func (e *Engine) pressed(i *inst) bool {
+	for k := range i.places {
+		l := i.places[k].l
+		if l == &i.node.all && !i.board {
+			continue
+		}
+		if t := l.last; t != nil && t.i != i && t.i.wants && !e.restrained(t.i) {
+			return true
+		}
+	}
+	return false
+}
+
+// watchBlock times how long a stuck instruction holds the first of its lines against
+// newer ones, while its node can be reached.
+func (e *Engine) watchBlock(now Now, i *inst) {
+	stuck := i.Attempt != 0 && (i.ReceivedAt == 0 || i.waiting()) && i.node.online && !i.node.doubtful && i.blocks() != nil
+	switch {
+	case stuck && i.blockAt == 0:
+		i.blockAt = now.in(max(0, wire.OrderWait-i.blocked))
+	case !stuck && i.blockAt != 0:
+		i.unblock(now)
+	default:
+		return
+	}
+	e.arm(now, i)
+}
+
+// blocks returns the first newer one that has to wait for it, nil for none.
+func (i *inst) blocks() (first *inst) {
+	n := i.node
+	take := func(j *inst) {
+		if !j.past() && (first == nil || j.order() < first.order()) {
+			first = j
+		}
+	}
+	for k := range i.places {
+		if p := &i.places[k]; p.next != nil && (p.l != &n.all || i.board) {
+			take(p.next.i)
+		}
+	}
+	if b := n.board.last; b != nil && b.i.order() > i.order() {
+		take(b.i)
+	}
+	return first
+}
+
+// unblock stops the clock of watchBlock.
+func (i *inst) unblock(now Now) {
+	if i.blockAt != 0 {
+		i.blocked = max(0, wire.OrderWait-max(0, i.blockAt-now.Mono))
+		i.blockAt = 0
+	}
+}
+
+// reconsider looks at everything that waits for a node, when a quiet period or a
+// pause has begun or ended.
+func (e *Engine) reconsider() {
+	for _, n := range e.nodes {
+		if n.wanting == 0 {
+			continue
+		}
+		for _, i := range n.opened() {
+			if i.wants && len(i.places) == 0 {
+				e.consider(i)
+			}
+		}
+		e.touchNode(n)
+	}
+}
+
+// Wait says what an instruction waits for.
+type Wait struct {
+	// For is the older instruction of its line, by number and by name.
+	For uint64
+	Key string
+	// Until is when that one ends at the latest, Unix ms, as far as it is known; 0 if
+	// it is not.
+	Until int64
+	// Why is a sentence for people.
+	Why string
+}
+
+// Waits says what an unfinished instruction that was not handed out waits for; false
+// if it does not wait for another one.
+func (e *Engine) Waits(now Now, seq uint64) (Wait, bool) {
+	i := e.insts[seq]
+	if i == nil || !i.wants || i.safe || i.queued() || len(i.places) == 0 {
+		return Wait{}, false
+	}
+	first := func(l *line) *inst {
+		if p := l.head(); p != nil && p.i.order() < i.order() {
+			return p.i
+		}
+		return nil
+	}
+	o := first(&i.node.board)
+	for k := range i.places {
+		if l := i.places[k].l; o == nil && (l != &i.node.all || i.board) {
+			o = first(l)
+		}
+	}
+	if o == nil {
+		return Wait{}, false
+	}
+	w := Wait{For: o.Seq, Key: o.Key(e.cfg.Site)}
+	at := o.blockAt
+	if o.StartedAt != 0 {
+		at = o.execAt
+	}
+	w.Why = "waits for " + w.Key
+	if at != 0 {
+		w.Until = now.Wall + max(0, at-now.Mono).Milliseconds()
+		w.Why += " until " + time.UnixMilli(w.Until).UTC().Format(time.RFC3339)
+	}
+	return w, true
+}

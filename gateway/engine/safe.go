@@ -1,0 +1,378 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
+)
+
+// Towards safe (docs/safety.md 5). What only brings lines to their safe levels waits
+// for nothing but its node: no older work, no priority, window, drain, water mark,
+// capacity, quiet period or pause, and no doubt about the path. What it supersedes is
+// withdrawn when it is submitted, whatever becomes of it later.
+
+const (
+	alarmSafeLate  = "safe_undelivered"   // subject: node
+	alarmSafeLocal = "safe_refused_local" // subject: instruction
+	alarmSafeGone  = "safe_expired"       // subject: instruction
+
+	// safeWhisper is how long after it was handed out without a word a safe frame goes
+	// over narrowband: the bound for the pin is a second beyond the round trip.
+	safeWhisper = 750 * time.Millisecond
+	// safeAgain is the longest wait between two copies.
+	safeAgain = 5 * time.Second
+
+	// maxStrangers bounds the nodes that have never been seen and to which something
+	// towards safe is owed, strangerHold how long that is remembered: somebody who
+	// misspells a name in an emergency must not be refused, nor fill the log.
+	maxStrangers = 1000
+	strangerHold = 24 * time.Hour
+
+	// mostNamed bounds the superseded instructions that an answer names.
+	mostNamed = 20
+)
+
+// safeReserve is how many unfinished instructions towards safe may be there beyond the
+// capacity.
+func (e *Engine) safeReserve() int { return max(e.cfg.Capacity/10, 100) }
+
+// sendSafe hands out what is towards safe.
+func (e *Engine) sendSafe(now Now, n *node) {
+	for n.online && len(n.safes) > 0 {
+		i := n.safes[0]
+		e.unwant(i)
+		e.dispatch(now, i)
+		e.arm(now, i)
+	}
+}
+
+// supersede withdraws everything older that is open on the lines of an instruction
+// towards safe. It is final: neither a refusal, nor an expiry, a cancel or the loss of
+// the newer one brings it back.
+func (e *Engine) supersede(now Now, o *inst) {
+	n := o.node
+	var list []*inst
+	add := func(l *line) {
+		for p := l.first; p != nil && p.i.order() < o.order(); p = p.next {
+			if p.i != o && p.i.By == 0 && !holdsBoard(p.i.task.act) && !p.i.listed {
+				p.i.listed = true
+				list = append(list, p.i)
+			}
+		}
+	}
+	for k := range o.places[min(1, len(o.places)):] {
+		if l := o.places[k+1].l; l != &n.board {
+			add(l)
+		}
+	}
+	if o.board { // its lines are not known yet
+		add(&n.all)
+	}
+	for _, i := range list {
+		i.listed = false
+		e.supersededBy(now, i, o)
+	}
+}
+
+// supersededBy withdraws one instruction for a newer one that stands for it.
+func (e *Engine) supersededBy(now Now, i, o *inst) {
+	why := fmt.Sprintf("%s stands for it", o.Key(e.cfg.Site))
+	if len(o.stoodFor) < mostNamed {
+		o.stoodFor = append(o.stoodFor, i.Key(e.cfg.Site))
+	}
+	o.stood++
+	if mutant.On(mutant.WithdrawnOffered) {
+		return
+	}
+	unsent, undone := e.unsent(i), i.undone() && !i.Begun
+	i.By = o.Seq
+	e.unwant(i)
+	e.onTime(now, i)
+	i.waitAt, i.blockAt, i.blocked, i.whisperAt = 0, 0, 0, 0
+	switch {
+	case unsent && undone:
+		e.endSuperseded(now, i, why)
+	case i.waiting():
+		// Its last attempt may have done it: that is unknown, and final.
+		if i.node.online && i.Code == wire.CodeNone {
+			e.sendCancel(now, i, ReasonSuperseded)
+		}
+		e.giveUp(now, i, ReasonSuperseded, why+"; what its last attempt did is not known")
+	default:
+		e.ground(i)
+		e.log(now, i, Entry{What: WhatSuperseded, Detail: why})
+		if i.node.online {
+			i.blockAt = now.in(wire.OrderWait)
+		}
+		e.askCancel(now, i)
+	}
+	e.arm(now, i)
+}
+
+// endSuperseded ends an instruction that is known not to have begun.
+func (e *Engine) endSuperseded(now Now, i *inst, why string) {
+	if !e.move(now, i, StateCancelled, Entry{What: WhatSuperseded, Detail: why}) {
+		return
+	}
+	i.Reason, i.Detail, i.SettledAt = ReasonSuperseded, why, now.Wall
+	e.effects.Counts.Cancelled++
+}
+
+// outWaited ends what has held its line against newer work for as long as it may, or a
+// withdrawn one whose agent does not say what became of it.
+func (e *Engine) outWaited(now Now, i *inst) {
+	if i.By != 0 {
+		e.giveUp(now, i, ReasonSuperseded, "the node has not said whether it had begun before something newer stood for it")
+		return
+	}
+	if i.past() || i.node.doubtful {
+		return
+	}
+	o := i.blocks()
+	if o == nil {
+		return
+	}
+	why := fmt.Sprintf("it has held its line against %s for %v", o.Key(e.cfg.Site), wire.OrderWait)
+	if e.unsent(i) && i.undone() && !i.Begun {
+		i.By = o.Seq
+		e.unwant(i)
+		e.endSuperseded(now, i, why)
+		return
+	}
+	if i.Code == wire.CodeNone {
+		e.sendCancel(now, i, ReasonSuperseded)
+	}
+	e.giveUp(now, i, ReasonSuperseded, why+"; what it did is not known")
+	i.By = o.Seq
+}
+
+// renewal lets a renewed lease stand for the older one right before it that was not
+// sent yet (docs/safety.md 8).
+func (e *Engine) renewal(now Now, o *inst) {
+	if o.task.act.MaxOn == 0 || !o.task.act.Sets || len(o.places) != 2 {
+		return
+	}
+	if p := o.places[1].prev; p != nil && p.i.By == 0 && e.unsent(p.i) && p.i.undone() && !p.i.Begun && sumOf(p.i) == sumOf(o) {
+		e.supersededBy(now, p.i, o)
+	}
+}
+
+// watchSafe sets when it is late, and when it goes over narrowband.
+func (e *Engine) watchSafe(now Now, i *inst) {
+	if !i.safe || i.State.Settled() || i.By != 0 {
+		return
+	}
+	if i.ReceivedAt == 0 && !i.driven && !i.late && i.lateAt == 0 {
+		i.lateAt = now.in(min(until(now, i.Created+wire.SafeLate.Milliseconds()), wire.SafeLate))
+	}
+	e.whisper(now, i)
+}
+
+// whisper sets when a safe frame is sent for it over narrowband.
+func (e *Engine) whisper(now Now, i *inst) {
+	if i.safe && i.ReceivedAt == 0 && i.whisperAt == 0 && !i.driven && i.By == 0 && !i.State.Settled() && e.narrow[i.node.Short] > 0 {
+		i.whisperAt = now.in(safeWhisper)
+	}
+}
+
+// whisperAll is for a narrowband connection that has come up.
+func (e *Engine) whisperAll(now Now, n *node) {
+	for _, i := range n.opened() {
+		if i.safe {
+			e.whisper(now, i)
+			e.arm(now, i)
+		}
+	}
+}
+
+// safeCompact sends a safe frame over narrowband, and the next one later each time.
+func (e *Engine) safeCompact(now Now, i *inst) {
+	n := i.node
+	if !i.safe || i.ReceivedAt != 0 || i.driven || i.By != 0 || i.State.Settled() || e.narrow[n.Short] == 0 || i.order() > wire.MaxCompactSeq {
+		return
+	}
+	keys, board := n.keysOf(i.task.act)
+	if board || len(i.task.act.Pins) == 0 {
+		keys = nil
+		e.effects.Compacts = append(e.effects.Compacts, CompactSend{n.Short, wire.CompactSafe{Seq: i.order()}})
+	}
+	for _, k := range keys {
+		e.effects.Compacts = append(e.effects.Compacts, CompactSend{n.Short, wire.CompactSafe{Seq: i.order(), Line: k.Hash()}})
+	}
+	i.whispers++
+	i.whisperAt = now.in(min(safeWhisper<<min(i.whispers, 6), time.Minute))
+}
+
+// drive notes that the agent has driven the lines of an instruction to their safe
+// levels without having that on its disk. It settles nothing.
+func (e *Engine) drive(now Now, i *inst, path Path) {
+	if i == nil || !i.safe || i.driven || i.State.Settled() {
+		return
+	}
+	i.driven, i.whisperAt, i.lateAt = true, 0, 0
+	e.log(now, i, Entry{What: WhatDriven, Path: path, Actor: i.Node, Code: wire.CodeDriven})
+	e.onTime(now, i)
+	e.arm(now, i)
+}
+
+// byOrder finds the instruction towards safe that a compact ack of a safe frame speaks
+// of.
+func (e *Engine) byOrder(n *node, order uint64) *inst {
+	for p := n.all.first; p != nil; p = p.next {
+		if p.i.safe && p.i.order() == order {
+			return p.i
+		}
+	}
+	return nil
+}
+
+// compactSafe takes in what an agent says to a safe frame. It reports whether that was
+// all that the ack says.
+func (e *Engine) compactSafe(now Now, n *node, a wire.CompactAck) bool {
+	if n == nil {
+		return false
+	}
+	i := e.byOrder(n, a.Seq)
+	switch {
+	case a.Code == wire.CodeDriven:
+		e.drive(now, i, PathNarrowband)
+		return true // one that has ended meanwhile needs no word
+	case i == nil || a.Code.Class() != wire.ClassRefused || i.Attempt == a.Attempt && i.Order == 0:
+		return false
+	}
+	if a.Code == wire.CodeLocal {
+		e.refusedLocal(now, i)
+	}
+	return true
+}
+
+func (e *Engine) refusedLocal(now Now, i *inst) {
+	e.alarm(now, alarmSafeLocal, i.Key(e.cfg.Site), fmt.Sprintf(
+		"the LOCAL switch of %s is on: %s was refused, whoever works there must do it", i.Node, i.what()))
+}
+
+// lateSafe raises the alarm about something towards safe that has not arrived.
+func (e *Engine) lateSafe(now Now, i *inst) {
+	if i.ReceivedAt != 0 || i.driven || i.By != 0 {
+		return
+	}
+	i.late = true
+	i.node.lates++
+	e.condition(now, alarmSafeLate, i.Node, fmt.Sprintf("%s (%s) has not reached its node: %s", i.what(), i.Key(e.cfg.Site), i.node.away()))
+}
+
+// away says how a node stands, for an alarm.
+func (n *node) away() string {
+	switch {
+	case !n.known:
+		return "the node has never connected"
+	case !n.online:
+		return "the node is offline"
+	}
+	return "the node is connected and does not answer"
+}
+
+// onTime ends that, when the last one has been answered.
+func (e *Engine) onTime(now Now, i *inst) {
+	i.lateAt = 0
+	if !i.late {
+		return
+	}
+	i.late = false
+	if i.node.lates--; i.node.lates == 0 {
+		e.clear(now, alarmSafeLate, i.Node)
+	}
+}
+
+// safeEnded is called for each end of something towards safe.
+func (e *Engine) safeEnded(now Now, i *inst) {
+	if !i.safe {
+		return
+	}
+	if i.State == StateTimeout && i.Reason == ReasonExpired || i.Code == wire.CodeExpired {
+		e.alarm(now, alarmSafeGone, i.Key(e.cfg.Site), fmt.Sprintf("%s on %s was not executed: its time limit has passed", i.what(), i.Node))
+	}
+	if i.Code == wire.CodeLocal {
+		e.refusedLocal(now, i)
+	}
+}
+
+// sameSafe finds the task of which a submission is one more copy: towards safe, the
+// same, undelivered, with nothing after it on its lines. Both share one record, so that
+// no flood can use up the reserve.
+func (e *Engine) sameSafe(in *Submit, sum [16]byte, nodes []string) *task {
+	if in.Spec.TaskID != "" || in.Spec.TTLMs != 0 || in.Spec.NotAfter != 0 {
+		return nil
+	}
+	n := e.nodes[nodes[0]]
+	if n == nil {
+		return nil
+	}
+	a, err := wire.ParseAct(in.Spec.Intent, in.Spec.Args)
+	if err != nil || !a.Towards(n.safeLevel) {
+		return nil
+	}
+	keys, board := n.keysOf(a)
+	l := &n.board
+	if !board && len(keys) > 0 {
+		l = n.lines[keys[0]]
+	}
+	if l == nil || l.last == nil {
+		return nil
+	}
+	t := l.last.i.task
+	if t.Sum != sum || len(t.insts) != len(nodes) {
+		return nil
+	}
+	for k, i := range t.insts {
+		if i.Node != nodes[k] || !i.safe || i.ReceivedAt != 0 || i.By != 0 || i.CancelBy != "" || i.State.Settled() || i.waiting() {
+			return nil
+		}
+		for k := range i.places {
+			if p := &i.places[k]; p.l != &i.node.all && p.next != nil {
+				return nil
+			}
+		}
+	}
+	return t
+}
+
+// share counts one more submission for a task towards safe.
+func (e *Engine) share(now Now, in *Submit, t *task) {
+	for _, i := range t.insts {
+		i.Same++
+		if i.Same&(i.Same-1) == 0 { // the timeline must not grow with a flood
+			e.log(now, i, Entry{What: WhatSubmitted, Actor: in.Source.Actor, Path: in.Path, Detail: fmt.Sprintf("the same once more, %d so far", i.Same)})
+		}
+	}
+	e.remember(now, in, t.ID)
+	e.effects.Counts.Existing++
+	e.accept(in, t, true, nil)
+}
+
+// strangers counts the nodes that have never been seen and are owed something towards
+// safe.
+func (e *Engine) strangers() int {
+	count := 0
+	for _, n := range e.nodes {
+		if !n.known && n.all.first != nil && slices.ContainsFunc(n.opened(), func(i *inst) bool { return i.safe }) {
+			count++
+		}
+	}
+	return count
+}
+
+// forgetAt is when something towards safe for a node that was never seen is forgotten,
+// Unix ms; 0 for never.
+func (i *inst) forgetAt() int64 {
+	if !i.safe || i.node.known {
+		return 0
+	}
+	return i.Created + strangerHold.Milliseconds()
+}
+
+// holdsBoard reports whether an act holds more than the lines that it names.
+func holdsBoard(a wire.Act) bool { return a.Moves() && a.Holds != wire.HoldsPins }
