@@ -46,7 +46,6 @@ type agent struct {
 	out       executor.Output // of that round
 	wakeAt    time.Duration
 	works     map[wire.Token]*work
-	lines     map[string]wire.Token // held by what runs
 
 	failNext  bool // the next sync fails
 	faulted   bool // the disk has failed in this life
@@ -55,6 +54,7 @@ type agent struct {
 	latency   float64 // mean time of a sync in ms
 	killed    bool    // the process ends without a word
 	autonomy  time.Duration
+	maxQueue  int
 	syncs     time.Duration // time spent waiting for them, in all
 
 	local     bool // the LOCAL switch is on
@@ -84,6 +84,9 @@ func newAgent(w *world, index int, tag string) *agent {
 	a.autonomy = time.Minute
 	if chance(a.pins.rnd, 0.5) {
 		a.autonomy = between(a.pins.rnd, 6_000, 20_000)
+	}
+	if chance(a.pins.rnd, 0.2) {
+		a.maxQueue = 2 + a.pins.rnd.IntN(8)
 	}
 	return a
 }
@@ -125,7 +128,7 @@ func (a *agent) boot() {
 	a.clock.started = a.w.now
 	a.setClock()
 	a.inputs, a.planned, a.busy, a.wakeAt, a.out, a.faulted = nil, false, false, 0, executor.Output{}, false
-	a.works, a.lines = map[wire.Token]*work{}, map[string]wire.Token{}
+	a.works = map[wire.Token]*work{}
 	a.inject()
 	a.pins.start()
 	a.w.check.opened(a)
@@ -143,8 +146,8 @@ func (a *agent) boot() {
 	a.journal = j
 	core, out, err := executor.New(executor.Config{
 		Hello: wire.Hello{Version: "sim", Short: wire.Short(a.id), Labels: map[string]string{"row": fmt.Sprint(a.index % 2)},
-			Intents: []string{wire.IntentGPIOWrite, wire.IntentGPIOPulse, wire.IntentGPIORead, wire.IntentGPIOWatch, intentTurn}, Board: "sim"},
-		Incarnation: a.rnd.Uint64() | 1, Check: judge, Autonomy: a.autonomy, Local: a.local,
+			Intents: boardIntents, Board: "sim", Nonce: a.rnd.Uint64() | 1, Pins: a.pins.m.names(), Traits: a.pins.m.traits()},
+		Incarnation: a.rnd.Uint64() | 1, Check: a.judge, Autonomy: a.autonomy, Local: a.local, MaxQueue: a.maxQueue, Safe: a.pins.m.safe,
 	}, records, a.now())
 	if err != nil {
 		a.w.fail("recovery", "%s cannot make sense of its journal: %v", a.id, err)
@@ -152,6 +155,7 @@ func (a *agent) boot() {
 	}
 	a.core, a.performer = core, round.New(core, j, a, a.now, rewriteAt)
 	a.w.log(a.tag, "starts with %d records, clock off by %v, unset %v, synced %v", len(records), a.clock.err, a.clock.unset, a.clock.synced)
+	a.pins.seed(core)
 	a.perform(out)
 	a.link.reach()
 	a.narrow.reach()
@@ -363,8 +367,8 @@ func (a *agent) unsettled() string {
 		return a.id + " is down"
 	case len(a.works) > 0:
 		return fmt.Sprintf("%s still runs %d works", a.id, len(a.works))
-	case len(a.pins.falls) > 0:
-		return fmt.Sprintf("%s still has outputs on for a time: %d", a.id, len(a.pins.falls))
+	case len(a.pins.core.Unsettled()) > 0:
+		return fmt.Sprintf("%s still has outputs on for a time: %v", a.id, a.pins.core.Unsettled())
 	case a.link.agentEnd == nil || a.link.agentEnd != a.link.brokerEnd:
 		return a.id + " is not connected"
 	case a.next == 0 || a.through+1 != a.next:

@@ -111,6 +111,7 @@ func (l *link) lostByAgent(d time.Duration) {
 	l.a.later(d, func() {
 		if l.agentEnd == c {
 			l.agentEnd = nil
+			l.w.check.contacts(l.a)
 			l.a.input(executor.Disconnected{})
 			l.a.later(between(l.rnd, 10, 1_500), l.reach)
 		}

@@ -48,6 +48,8 @@ const (
 	opQuiet   // a quiet period for a while
 	opDead    // a dead letter is forgotten
 
+	agentReload // the pin map of a board is replaced by one in which two names have changed their lines
+
 	handLocal // somebody throws the LOCAL switch of a board, for a while
 	handAway  // the cables of a board are pulled, for a while
 )
@@ -61,7 +63,7 @@ var kindNames = map[kind]string{
 	gatewayCopy: "gateway-copy", gatewayRestore: "gateway-restore", agentCopy: "agent-copy", agentRestore: "agent-restore",
 	secondBoard: "second-board",
 	opSubmit:    "submit", opRepeat: "repeat", opChange: "change", opCancel: "cancel", opCancel1: "cancel-one", opGarbage: "garbage",
-	opRetry: "retry", opResolve: "resolve", opQuiet: "quiet", opDead: "dead-drop", handLocal: "local", handAway: "away",
+	opRetry: "retry", opResolve: "resolve", opQuiet: "quiet", opDead: "dead-drop", agentReload: "reload", handLocal: "local", handAway: "away",
 }
 
 func (k kind) String() string { return kindNames[k] }

@@ -13,6 +13,10 @@ func (w *world) perform(k int) {
 	switch {
 	case s.kind == opSubmit:
 		w.clients[s.who].submit(s)
+	case s.kind == agentReload:
+		if x := drawExchange(s.p); w.agents[s.who].life != nil {
+			w.agents[s.who].reload(x[0], x[1])
+		}
 	case s.kind >= handLocal:
 		w.byHand(w.agents[s.who], s)
 	case s.kind > faultKinds:
