@@ -10,8 +10,10 @@ import (
 )
 
 func (c *Core) newAttempt(in *wire.Instruction) *attempt {
+	c.arrivals++
 	a := &attempt{
-		seq: in.Seq, token: in.Token, attempt: in.Attempt, trace: in.Trace, intent: in.Intent,
+		came: c.arrivals,
+		seq:  in.Seq, token: in.Token, attempt: in.Attempt, trace: in.Trace, intent: in.Intent,
 		state: queued, work: in, arrivedMono: c.now.Mono, timeout: c.timeoutOf(in), order: orderOf(in), keeps: in.Keep,
 	}
 	// The key was checked when the message was decoded.
@@ -136,7 +138,8 @@ func (c *Core) unfit(a *attempt, v Verdict, before *attempt, forgotten bool) Res
 	if a.staleAfter(before) {
 		return Result{Code: wire.CodeStaleToken, Detail: fmt.Sprintf("attempt %d of this instruction is already known", before.attempt)}
 	}
-	if o := a.succeeded(); o != nil && !a.towards {
+	// What is towards safe is driven once more, unless that would be too late.
+	if o := a.succeeded(); o != nil && (!a.towards || c.overtaken(a) != 0) {
 		return c.resultOf(a, o)
 	}
 	if v.Code != wire.CodeNone {

@@ -46,6 +46,7 @@ type attempt struct {
 	cutBy   uint64            // the instruction that ended it early, 0 for none
 	order   uint64            // its number at its lines
 	place   uint64            // while queued: where it stands on them, see seat
+	came    uint64            // counts the arrivals
 	keeps   bool              // its lines are kept for a retry
 	offered bool              // while queued: the gateway has handed it out to this process
 	epoch   uint64            // while queued: the gateway's log that did, 0 if it is not known
@@ -53,16 +54,16 @@ type attempt struct {
 	actuates, watch, board, towards bool
 	holdsSafe, releases             bool
 	pulse                           *Pulse
-	early           []earlyEnd // of its lease, while running
-	reboots         bool       // see Verdict; while queued or running
-	boot            uint64     // while it runs and reboots: the boot that it began in
+	early                           []earlyEnd // of its lease, while running
+	reboots                         bool       // see Verdict; while queued or running
+	boot                            uint64     // while it runs and reboots: the boot that it began in
 
 	arrivedMono time.Duration
 	startedMono time.Duration
 	timeout     time.Duration
-	startTold   bool  // by an event of its own
-	aborted     bool  // the work was asked to stop
-	byStop      bool  // because the agent stops
+	startTold   bool // by an event of its own
+	aborted     bool // the work was asked to stop
+	byStop      bool // because the agent stops
 	percent     uint8
 	percentTold uint8
 	progressAt  time.Duration // when its progress was last told

@@ -19,6 +19,7 @@ type Core struct {
 	ahead       []cancelAhead
 
 	queue     []*attempt // by arrival
+	arrivals  uint64
 	running   []*attempt // by start
 	lingering []*attempt // given up, but their work has not ended
 

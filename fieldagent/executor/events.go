@@ -24,7 +24,8 @@ func (c *Core) emit(a *attempt, ev *wire.Event) {
 	if a.first == 0 {
 		a.first = ev.Number
 	}
-	if !mutant.On(mutant.ResultUnwritten) {
+	unwritten := mutant.On(mutant.ResultUnwritten) || mutant.On(mutant.WithdrawalUnwritten) && ev.Code == wire.CodeSuperseded
+	if !unwritten {
 		c.record(c.eventRecord(ev))
 	}
 	if ev.Payload == nil || ev.Phase != wire.PhaseProgress {

@@ -39,3 +39,8 @@ func (c *Core) traits() []wire.PinTraits {
 	}
 	return list
 }
+
+// Pulses returns the pulses that were under way when the agent ended. The owner of
+// the pins drives their ends between New and the performing of its Output, which says
+// of them that they were interrupted; at the next start they are not known any more.
+func (c *Core) Pulses() []Pulse { return slices.Clone(c.pulses) }

@@ -39,7 +39,7 @@ func (s *site) uplink(m wire.Message) {
 		if m.First > s.last+1 || m.Next < s.last+1 {
 			s.fail("hello with events %d to %d, the gateway has %d", m.First, m.Next, s.last)
 		}
-		s.answer(&wire.Welcome{Session: m.Session, Epoch: 1, Now: s.gateway(), HeartbeatMs: 5000, Phases: wire.MaxPhase, Through: s.last})
+		s.answer(&wire.Welcome{Session: m.Session, Epoch: 1, Now: s.gateway(), HeartbeatMs: 5000, Phases: wire.MaxPhase, Rules: s.rules, Through: s.last})
 	case *wire.Event:
 		gap := m.Number > s.last+1
 		if m.Number == s.last+1 {
@@ -109,12 +109,16 @@ func (s *site) accept(e *wire.Event) {
 	delete(s.held, e.Token)
 	s.trace = append(s.trace, fmt.Sprintf("%v %d/%d %s", s.at, e.Seq, e.Attempt, e.Code))
 	if before, ok := s.done[e.Token]; ok && before != e.Code {
+		if e.Code == wire.CodeUnknown {
+			return // it is forgotten: a copy of it is answered so, whatever became of it
+		}
 		s.fail("token %v ended as %s and as %s", e.Token, before, e.Code)
 	}
 	s.done[e.Token] = e.Code
 	if m, err := wire.DecodeMap(e.Payload); err == nil && m["lease"] == true && !s.back[e.Token] {
 		s.lent[e.Token] = true
 	}
+	s.checkEnd(e)
 	if e.Code == wire.CodeExpired && s.began[e.Token] > 0 {
 		s.fail("token %v expired and ran", e.Token)
 	}
@@ -134,11 +138,18 @@ func (s *site) manage() {
 	if !s.up {
 		return
 	}
+	s.duplicate()
 	for _, j := range s.jobs {
 		if j.final {
-			if j.code != wire.CodeOK && j.attempts < 3 && s.fault(5) {
+			if j.withdrawn {
+				continue
+			}
+			if j.code != wire.CodeOK && j.attempts < 3 && s.fault(2) {
 				s.retry(j)
 			}
+			continue
+		}
+		if j.withdrawn {
 			continue
 		}
 		if s.at-j.sentAt > 2*time.Second {
@@ -163,13 +174,19 @@ func (s *site) submit() {
 	seq := uint64(len(s.jobs) + 1)
 	in := &wire.Instruction{Seq: seq, Key: wire.Key{Site: "s", Millis: s.gateway(), Seq: seq}.String(), Intent: "do",
 		Priority: wire.Priority(s.rng.IntN(4))}
-	if line := []string{"", "a", "b", "nowhere"}[s.rng.IntN(4)]; line != "" {
-		in.Args = encodeMap(s.t, map[string]any{"on": line})
+	j := &job{in: in}
+	if j.line = []string{"", "a", "b", "nowhere"}[s.rng.IntN(4)]; j.line != "" {
+		args := map[string]any{"on": j.line}
+		if j.safe = s.chance(20); j.safe {
+			args["safe"] = "yes"
+		}
+		in.Args = encodeMap(s.t, args)
 	}
+	in.Keep = s.rules > 0 && s.chance(50)
 	if s.chance(30) {
 		in.NotAfter = s.gateway() + int64(s.rng.IntN(5000))
 	}
-	j := &job{in: in}
+	s.withdraw(j)
 	s.jobs = append(s.jobs, j)
 	s.retry(j)
 }
@@ -181,6 +198,7 @@ func (s *site) retry(j *job) {
 	j.attempts++
 	in.SentAt = s.gateway()
 	j.in, j.final, j.sentAt = &in, false, s.at
+	s.sent = append(s.sent, &in)
 	if s.up {
 		s.answer(&in)
 	}
@@ -203,10 +221,10 @@ func (s *site) open() string {
 		return ""
 	}
 	for _, j := range s.jobs {
-		if !j.final {
+		if !j.final && !j.withdrawn {
 			return fmt.Sprintf("instruction %d has no end", j.in.Seq)
 		}
-		if j.code == wire.CodeOK && s.began[j.in.Token] == 0 && j.attempts == 1 {
+		if j.code == wire.CodeOK && s.began[j.in.Token] == 0 && j.attempts == 1 && !j.safe {
 			return fmt.Sprintf("instruction %d is done but never ran", j.in.Seq)
 		}
 	}

@@ -55,6 +55,7 @@ type site struct {
 	seen    [2]uint64         // highest sequence and token of a hello
 
 	leases
+	line
 
 	// The gateway.
 	jobs    []*job
@@ -72,12 +73,15 @@ type job struct {
 	final    bool // the gateway has the end of the current attempt
 	code     wire.Code
 	attempts int
+
+	line            string // that it uses
+	safe, withdrawn bool
 }
 
 func play(t *testing.T, seed uint64) []string {
 	s := &site{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 11)), began: map[wire.Token]int{},
 		running: map[wire.Token][]string{}, done: map[wire.Token]wire.Code{}, told: map[uint64][]byte{}, held: map[wire.Token]wire.Ref{},
-		leases: newLeases()}
+		leases: newLeases(), line: newLine(seed)}
 	s.start()
 	for range 400 {
 		s.move()
@@ -127,6 +131,7 @@ func (s *site) gateway() int64 { return wallAtStart + s.at.Milliseconds() }
 // start starts the agent from its journal; the works of the last life are gone.
 func (s *site) start() {
 	s.boot, s.up, s.down = s.at, false, nil
+	s.restarted()
 	clear(s.running)
 	clear(s.pins)
 	cfg := config(3)
@@ -161,6 +166,12 @@ func (s *site) perform(out executor.Output) {
 		s.start() // before the records are durable
 		return
 	}
+	lives := s.lives
+	for _, w := range out.Urgent {
+		if s.drive(w); s.lives != lives {
+			return
+		}
+	}
 	s.journal = append(s.journal, out.Records...)
 	for _, w := range out.Start {
 		if s.lives > 0 && s.fault(1) {
@@ -171,6 +182,9 @@ func (s *site) perform(out executor.Output) {
 	}
 	if out.Fall != executor.FallNone {
 		s.fall(out.Fall)
+	}
+	for _, t := range out.Abort {
+		s.cut[t] = true
 	}
 	for _, m := range out.Primary {
 		if s.lives > 0 && s.fault(1) {
@@ -192,19 +206,20 @@ func (s *site) begin(w executor.Work) {
 	}
 	m, _ := wire.DecodeMap(w.Args)
 	line, _ := m["on"].(string)
-	for _, other := range s.running {
-		if line != "" && slices.Contains(other, line) {
+	for tok, other := range s.running {
+		if line != "" && slices.Contains(other, line) && !s.cut[tok] {
 			s.fail("instruction %d runs beside another one on %s", w.Seq, line)
 		}
 	}
+	s.checkStart(w, line)
 	s.running[w.Token] = []string{line}
 	for _, j := range s.jobs {
 		if j.in.Token == w.Token && j.in.NotAfter > 0 && s.gateway() > j.in.NotAfter {
 			s.fail("instruction %d starts %d ms late", w.Seq, s.gateway()-j.in.NotAfter)
 		}
 	}
-	if len(s.running) > 3 {
-		s.fail("%d works at once", len(s.running))
+	if n := len(s.running) - s.driving(); n > 3 {
+		s.fail("%d works at once", n)
 	}
 }
 
@@ -220,6 +235,7 @@ func (s *site) move() {
 	} else if s.fault(3) {
 		s.up, s.down = false, nil
 		s.step(executor.Disconnected{})
+		s.reached, s.contact = false, s.gateway()
 	}
 	s.receive()
 	s.endWork()
@@ -237,6 +253,7 @@ func (s *site) interrupt() {
 	case s.chance(20):
 		s.up, s.down = false, nil
 		s.step(executor.Disconnected{})
+		s.reached, s.contact = false, s.gateway()
 	case s.chance(5):
 		s.journal = s.core.Snapshot()
 	case s.chance(5):
@@ -250,7 +267,9 @@ func (s *site) receive() {
 		m := s.down[0]
 		s.down = s.down[1:]
 		s.heard(m)
+		s.arrives(m)
 		s.step(executor.Received{Message: m})
+		s.arrived(m)
 	}
 }
 
@@ -287,11 +306,14 @@ func (s *site) endWork() {
 		}
 		line := s.running[tok]
 		delete(s.running, tok)
-		if len(line) > 0 && line[0] != "" && s.chance(40) {
+		if len(line) > 0 && line[0] != "" && !s.drives[tok] && s.chance(40) {
 			s.endLeased(tok, line[0])
 			continue
 		}
 		codes := []wire.Code{wire.CodeOK, wire.CodeOK, wire.CodeOK, wire.CodeIO, wire.CodeCancelled}
+		if s.drives[tok] || s.cut[tok] {
+			codes = []wire.Code{wire.CodeOK}
+		}
 		s.step(executor.Finished{Token: tok, Result: executor.Result{Code: codes[s.rng.IntN(len(codes))]}})
 	}
 }

@@ -27,6 +27,7 @@ type site struct {
 	fails     error         // of the next append
 	throws    bool          // somebody throws the LOCAL switch during the next append
 	local     bool          // it is on
+	line      bool          // all of them use one
 	did       []string
 }
 
@@ -34,7 +35,13 @@ func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{t: t}
 	core, out, err := executor.New(executor.Config{Hello: wire.Hello{Short: wire.Short("n")}, Incarnation: 1,
-		Check: func(string, wire.RawMap) executor.Verdict { return executor.Verdict{Actuates: true} }}, nil, s.clock())
+		Check: func(intent string, _ wire.RawMap) executor.Verdict {
+			v := executor.Verdict{Actuates: true}
+			if s.line || intent == wire.IntentSafe {
+				v.Lines, v.Towards = []wire.LineKey{1}, intent == wire.IntentSafe
+			}
+			return v
+		}}, nil, s.clock())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,16 +96,18 @@ func (s *site) Append(...[]byte) error {
 	s.did = append(s.did, "durable")
 	return nil
 }
-func (s *site) Rewrite([][]byte) error     { return s.Append() }
-func (s *site) Size() int64                { return 0 }
-func (s *site) Start(w executor.Work)      { s.did = append(s.did, fmt.Sprintf("start %d", w.Seq)) }
-func (s *site) Abort(wire.Token)           { s.did = append(s.did, "abort") }
-func (s *site) Note(executor.Note)         {}
-func (s *site) Contact()                   {}
-func (s *site) EndLease(wire.Token)        { s.did = append(s.did, "end lease") }
-func (s *site) Hold([]wire.LineKey)        { s.did = append(s.did, "hold") }
-func (s *site) Fall(executor.Fall)         { s.did = append(s.did, "fall") }
-func (s *site) Narrowband(wire.CompactAck) {}
+func (s *site) Rewrite([][]byte) error { return s.Append() }
+func (s *site) Size() int64            { return 0 }
+func (s *site) Start(w executor.Work)  { s.did = append(s.did, fmt.Sprintf("start %d", w.Seq)) }
+func (s *site) Abort(wire.Token)       { s.did = append(s.did, "abort") }
+func (s *site) Note(executor.Note)     {}
+func (s *site) Contact()               {}
+func (s *site) EndLease(wire.Token)    { s.did = append(s.did, "end lease") }
+func (s *site) Hold([]wire.LineKey)    { s.did = append(s.did, "hold") }
+func (s *site) Fall(executor.Fall)     { s.did = append(s.did, "fall") }
+func (s *site) Narrowband(a wire.CompactAck) {
+	s.did = append(s.did, fmt.Sprintf("over narrowband %d: %v", a.Seq, a.Code))
+}
 func (s *site) Primary(m wire.Message) {
 	if e, ok := m.(*wire.Event); ok {
 		s.did = append(s.did, fmt.Sprintf("event %d of %d: %v %v started %v", e.Number, e.Seq, e.Phase, e.Code, e.StartedAt != 0))
@@ -158,4 +167,71 @@ func TestC15_ExpiredCountsMoreThanTheLocalSwitch(t *testing.T) {
 	s.throws, s.takes = true, 3*time.Second
 	s.give(s.deliver(1, 2*time.Second))
 	s.want("durable", "durable", "event 1 of 1: processed expired started false")
+}
+
+func (s *site) off(seq uint64) executor.Input {
+	in := s.deliver(seq, time.Minute).(executor.Received).Message.(*wire.Instruction)
+	in.Intent = wire.IntentSafe
+	return executor.Received{Message: in}
+}
+
+// D1: what is said over narrowband is durable as well. A cancel that is told as done,
+// and forgotten by a power cut, would let the work begin.
+func TestD1_NothingIsSaidOverNarrowbandBeforeItIsWrittenDown(t *testing.T) {
+	s := newSite(t)
+	s.give(executor.NarrowbandUp{})
+	s.give(executor.ReceivedCompact{Frame: wire.CompactCancel{Seq: 7, Attempt: 1}})
+	s.want("durable", "over narrowband 7: cancelled")
+	s.give(s.deliver(8, time.Minute), executor.ReceivedCompact{Frame: wire.CompactQuery{Seq: 8, Attempt: 1}})
+	s.want("durable", "start 8", "over narrowband 8: started")
+	s.fails = errors.Join(journal.ErrDead, errors.New("no"))
+	s.give(executor.ReceivedCompact{Frame: wire.CompactCancel{Seq: 9, Attempt: 1}})
+	s.want("died")
+}
+
+// docs/safety.md 5: what is towards safe is driven before anything is written down,
+// and also when nothing can be.
+func TestTowardsSafeWaitsForNoDisk(t *testing.T) {
+	s := newSite(t)
+	s.give(s.deliver(1, time.Minute), s.off(2))
+	s.want("start 2", "durable", "start 1")
+	s.fails = errors.Join(journal.ErrDead, errors.New("no"))
+	s.give(s.deliver(3, time.Minute), s.off(4))
+	s.want("start 4", "died")
+}
+
+// What was decided in the same round before it, on the same line, is not begun behind
+// it: it is older.
+func TestNothingOlderBeginsBehindWhatIsTowardsSafe(t *testing.T) {
+	s := newSite(t)
+	s.line = true
+	s.give(s.deliver(1, time.Minute), s.off(2))
+	s.want("start 2", "durable", "abort", "durable", "event 1 of 1: processed cancelled started false")
+}
+
+// One step, one frame: a round stops collecting long before its records would need two.
+func TestA16_OneStepIsOneFrame(t *testing.T) {
+	s := newSite(t)
+	var list []executor.Input
+	for n := uint64(1); n <= 1000; n++ {
+		list = append(list, s.deliver(n, time.Minute))
+	}
+	for len(list) > 0 {
+		out := round.Collect(s.core, s.clock, list[0], func() (executor.Input, bool) {
+			if list = list[1:]; len(list) == 0 {
+				return nil, false
+			}
+			return list[0], true
+		})
+		if len(list) > 0 {
+			list = list[1:]
+		}
+		bytes := 0
+		for _, r := range out.Records {
+			bytes += len(r) + 8
+		}
+		if bytes > journal.MaxBatch {
+			t.Fatalf("%d bytes in a round", bytes)
+		}
+	}
 }
