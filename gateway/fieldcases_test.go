@@ -21,9 +21,11 @@ type site struct {
 func newSite(t *testing.T) *site { return &site{apitest.New(engine.Config{}), t} }
 
 // write submits a gpio.write of level 1.
-func (s *site) write(id, node string) {
+func (s *site) write(id, node string) { s.t.Helper(); s.writePin(id, node, "GPIO17") }
+
+func (s *site) writePin(id, node, pin string) {
 	s.t.Helper()
-	args, err := wire.EncodeMap(map[string]any{"pin": "GPIO17", "level": uint64(1)}, wire.MaxArgsBytes)
+	args, err := wire.EncodeMap(map[string]any{"pin": pin, "level": uint64(1)}, wire.MaxArgsBytes)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -211,7 +213,7 @@ func TestE15_SilentHeadOfTheNarrowbandDoesNotHoldUpTheNext(t *testing.T) {
 	s.Connect("pump-1", nil, apitest.Behaviour{Silent: true})
 	s.Input(&engine.NarrowbandUp{Short: wire.Short("pump-1"), Up: true})
 	for k := range n {
-		s.write(fmt.Sprintf("t-%d", k), "pump-1")
+		s.writePin(fmt.Sprintf("t-%d", k), "pump-1", fmt.Sprintf("GPIO%d", k)) // one line would go one after the other
 	}
 	asked := func(k int) (times int) {
 		for _, e := range s.timeline(fmt.Sprintf("t-%d", k)) {

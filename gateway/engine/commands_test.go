@@ -14,15 +14,16 @@ import (
 
 // The commands of the scripts. Words in brackets may be left out.
 //
-//	submit [id=T] [intent=I] node=A,B | label=K:V [ttl=D] [timeout=D] [prio=P] [retry=N,initial,max | tiered=N] [client=C packet=N dup] [by=U] [pin=P] [max_on=D]
+//	submit [id=T] [intent=I] node=A,B | label=K:V [ttl=D] [timeout=D] [prio=P] [retry=N,initial,max | tiered=N] [client=C packet=N dup] [by=U] [pin=P] [level=N] [max_on=D] [width=D]
 //	submit ... count=N               the same N times, without ids
-//	hello NODE [session=N] [incarnation=N] [first=N next=N] [labels=K:V,..] [intents=I,..] [short=S] [top=SEQ,TOKEN] [clock=D]
+//	hello NODE [session=N] [incarnation=N] [first=N next=N] [labels=K:V,..] [intents=I,..] [short=S] [top=SEQ,TOKEN] [clock=D] [pins=P:SAFE,..]
+//	                                 pins= is an agent that follows the rules; SAFE is 0, 1 or - for none
 //	event NODE seq=N PHASE [CODE] [no=N] [token=#N] [attempt=N] [received=T started=T finished=T] [payload=K:V] [percent=N] [pin=P level=N until=T]
 //	event NODE seq=N lease_ended WHY [finished=T] [pin=P level=N]
 //	event NODE seq=N progress pin=P edges=1,0,1 total=N [times=N]
 //	compact NODE seq=N CODE [attempt=N] [short=S]
-//	report NODE seq=N never|queued|running|done [CODE] [token=#N]
-//	heartbeat NODE [session=N] [clock=D] [local] [foreign=P,P] | digest NODE [session=N] [holds=N,N]
+//	report NODE seq=N never|queued|running|done|full|driven [CODE] [token=#N]
+//	heartbeat NODE [session=N] [clock=D] [local] [foreign=P,P] [room=N] | digest NODE [session=N] [holds=N,N]
 //	narrowband NODE up|down          its connection to the narrowband listener
 //	goodbye NODE [session=N] [lost] [unstarted=N,N]
 //	gone NODE [session=N]
@@ -36,6 +37,7 @@ import (
 //	alarms | audit | quiet           what stands; the chain as the log has it; the quiet period
 //	wall D                           the wall clock is set forward or back
 //	restart                          the process ends and starts again from the log
+//	waits N                          what an instruction waits for
 //	show                             what is in memory
 //	timeline N                       an instruction as the log has it
 
@@ -210,6 +212,16 @@ func (h *harness) control(c *command) {
 		h.now.Wall += c.span(c.word(0)).Milliseconds()
 	case "restart":
 		h.boot()
+	case "waits":
+		n, err := strconv.ParseUint(c.word(0), 10, 64)
+		if err != nil {
+			c.t.Fatalf("%q: %v", c.line, err)
+		}
+		if w, ok := h.eng.Waits(h.now, n); ok {
+			h.out.line("%d %s", n, w.Why)
+		} else {
+			h.out.line("%d waits for no other", n)
+		}
 	case "show":
 		h.show()
 	case "timeline":
@@ -332,9 +344,21 @@ func (h *harness) hello(c *command) *wire.Hello {
 		}
 		top[k] = n
 	}
-	return &wire.Hello{TopSeq: top[0], TopToken: top[1], Clock: h.clock(c), ClockSet: h.clock(c) != 0,
+	m := &wire.Hello{TopSeq: top[0], TopToken: top[1], Clock: h.clock(c), ClockSet: h.clock(c) != 0,
 		Session: a.session, Incarnation: a.incarnation, Short: c.text("short", wire.Short(c.word(0))),
 		Labels: c.pairs("labels"), Intents: c.list("intents"), First: c.number("first", a.next), Next: a.next}
+	for _, p := range c.list("pins") {
+		name, safe, _ := strings.Cut(p, ":")
+		t := wire.PinTraits{Line: wire.LineOf("chip:" + name), Flags: wire.PinOutput}
+		if safe != "-" {
+			t.Flags |= wire.PinHasSafe
+		}
+		if safe == "1" {
+			t.Flags |= wire.PinSafeHigh
+		}
+		m.Rules, m.Pins, m.Traits = wire.NewestRules, append(m.Pins, name), append(m.Traits, t)
+	}
+	return m
 }
 
 // clock is an agent's clock that is off by clock=D, 0 when that is not given.
@@ -346,7 +370,7 @@ func (h *harness) clock(c *command) int64 {
 }
 
 func (h *harness) heartbeat(c *command) *engine.Uplink {
-	m := &wire.Heartbeat{Session: c.number("session", h.agentOf(c).session), Clock: h.clock(c), Local: c.has("local")}
+	m := &wire.Heartbeat{Session: c.number("session", h.agentOf(c).session), Clock: h.clock(c), Local: c.has("local"), Room: uint32(c.number("room", 0))}
 	for _, p := range c.list("foreign") {
 		m.Foreign = append(m.Foreign, wire.Foreign{Pin: p, Found: 1})
 	}
@@ -468,7 +492,7 @@ func (h *harness) compact(c *command) *engine.Compact {
 
 func (h *harness) report(c *command) *wire.Report {
 	s := wire.State{Seq: c.number("seq", 0), Token: h.tokenOf(c)}
-	s.Status = wire.Status(1 + slices.Index([]string{"never", "queued", "running", "done"}, c.word(1)))
+	s.Status = wire.Status(1 + slices.Index([]string{"never", "queued", "running", "done", "full", "driven"}, c.word(1)))
 	s.Code = c.code(c.words[2:])
 	return &wire.Report{States: []wire.State{s}}
 }

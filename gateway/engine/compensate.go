@@ -253,6 +253,9 @@ func (e *Engine) startDrain(n *node) {
 		n.draining = true
 		e.draining = append(e.draining, n)
 	}
+	if e.heldBack() {
+		e.reconsiderNode(n)
+	}
 }
 
 // backlogged reports whether an instruction passes by the token bucket: it waited
@@ -262,7 +265,7 @@ func (n *node) backlogged(i *inst) bool { return n.draining && i.Seq <= n.drainT
 
 // joinedQueue counts up what is put back into a backlog.
 func (e *Engine) joinedQueue(i *inst) {
-	if n := i.node; n.draining && i.Seq <= n.drainTo && !i.safe {
+	if n := i.node; n.draining && !n.learning && i.Seq <= n.drainTo && !i.safe {
 		n.backlog++
 	}
 }
@@ -270,7 +273,7 @@ func (e *Engine) joinedQueue(i *inst) {
 // leftQueue counts the backlog down.
 func (e *Engine) leftQueue(i *inst) {
 	n := i.node
-	if !n.draining || i.Seq > n.drainTo || i.safe {
+	if !n.draining || n.learning || i.Seq > n.drainTo || i.safe {
 		return
 	}
 	if n.backlog--; n.backlog == 0 {
@@ -283,6 +286,9 @@ func (e *Engine) stopDrain(n *node) {
 		n.draining = false
 		e.draining = slices.DeleteFunc(e.draining, func(m *node) bool { return m == n })
 		e.wantPump(n)
+		if e.heldBack() {
+			e.reconsiderNode(n)
+		}
 	}
 }
 

@@ -356,7 +356,7 @@ func repeatable(i *Instruction) bool {
 // retry decides on another attempt, if the policy, the deadline and the
 // operator allow one.
 func (e *Engine) retry(now Now, i *inst) bool {
-	if i.Retries >= i.Retry.Max || i.Attempt == wire.MaxAttempt || i.CancelBy != "" || i.By != 0 {
+	if i.Retries >= i.Retry.Max || i.Attempt == wire.MaxAttempt || i.CancelBy != "" || i.By != 0 || i.overdue {
 		return false
 	}
 	wait := e.retryWait(i)

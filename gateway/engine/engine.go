@@ -101,6 +101,7 @@ type inst struct {
 	blocked    time.Duration // how long it had before
 	lateAt     time.Duration // when it is late, towards safe; 0 for not
 	late       bool          // counted in node.lates
+	overdue    bool          // its result came after it was given up: no further attempt by itself
 	whisperAt  time.Duration // when a safe frame goes over narrowband; 0 for not
 	whispers   int
 	driven     bool // the agent said that it has driven its lines, unrecorded

@@ -74,6 +74,13 @@ func (e *Engine) Check() error {
 			return fmt.Errorf("node %s: %w", id, err)
 		}
 	}
+	if len(e.timers.list) > 0 && e.timers.next() <= e.lastReady {
+		t := e.timers.list[0]
+		if t.i != nil {
+			return fmt.Errorf("the timer of instruction %d is due: send %v wait %v exec %v cancel %v ask %v block %v late %v whisper %v", t.i.Seq, t.i.sendAt, t.i.waitAt, t.i.execAt, t.i.cancelAt, t.i.askAt, t.i.blockAt, t.i.lateAt, t.i.whisperAt)
+		}
+		return fmt.Errorf("a timer (node %v, own %v) is due", t.n != nil, t == &e.own)
+	}
 	return e.checkTimers()
 }
 

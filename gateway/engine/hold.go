@@ -153,7 +153,7 @@ func (n *node) refusedHeld(a wire.Act) *Refusal {
 	case "":
 		return nil
 	case "*":
-		return &Refusal{RefusedConflict, fmt.Sprintf("%s of node %s held at the safe level, and this may move any output of it", n.hold.text(), n.ID),
+		return &Refusal{RefusedConflict, fmt.Sprintf("%s held at the safe level on node %s, and this may move any of its outputs", n.hold.text(), n.ID),
 			fmt.Sprintf("release it first: apollo release %s", n.ID)}
 	}
 	return &Refusal{RefusedConflict, fmt.Sprintf("%s of node %s is held at its safe level", pin, n.ID),

@@ -274,7 +274,14 @@ func (e *Engine) align(now Now, n *node, m *wire.Hello) (old bool) {
 // under its old token: the agent would not recognise it.
 func (e *Engine) forgotten(now Now, n *node) {
 	for _, i := range n.opened() {
-		if e.unsent(i) {
+		if e.unsent(i) && (n.Rules < wire.RulesOrder || !i.task.act.Moves() || i.safe || i.byHand) {
+			continue
+		}
+		if e.unsent(i) { // it would go to a board that knows no order any more
+			i.overdue = true // no further attempt by itself
+			e.giveUp(now, i, ReasonForgotten, "the agent lost its memory: whether this still holds is for an operator to say")
+			i.overdue = false
+			e.arm(now, i)
 			continue
 		}
 		e.giveUp(now, i, ReasonForgotten, "the agent lost its memory while it had the instruction")

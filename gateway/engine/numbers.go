@@ -161,6 +161,7 @@ func (e *Engine) again(now Now, i *inst, why string) bool {
 	i.Operator = false
 	i.RetryAt = max(now.Wall, 1)
 	i.waitAt = now.in(0)
+	e.supersede(now, i) // it may have got a new number
 	e.effects.Counts.Retried++
 	e.arm(now, i)
 	return true

@@ -144,6 +144,9 @@ func (e *Engine) operateQueue(now Now, in *Operate) {
 	}
 	i.Operator, i.CancelBy, i.Retries, i.RetryAt = false, "", 0, max(now.Wall, 1)
 	i.byHand = true
+	if i.safe {
+		e.supersede(now, i)
+	}
 	i.waitAt = now.in(0)
 	e.arm(now, i)
 	if moved != "" {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"container/heap"
+	"maps"
 	"slices"
 	"time"
 
@@ -48,18 +49,19 @@ func (i *inst) order() uint64 {
 
 // orders are a node's lines.
 type orders struct {
-	lines   map[wire.LineKey]*line
-	byAge   []*line // the same, in the order in which they came up
-	all     line    // everything that stands at a line
-	board   line    // what holds the whole board
-	pins    map[string]int
-	safes   []*inst // towards safe, to be handed out at once
-	wanting int     // instructions that wait to be handed out
-	waiting int     // lines, or all that need none, with something that waits
-	loose   int     // of wanting, those that stand at no line
-	full    bool    // the agent's queue has no room
-	inside  int     // sent, not ended, not known to run
-	topSeq  uint64  // of its latest hello
+	lines    map[wire.LineKey]*line
+	byAge    []*line // the same, in the order in which they came up
+	all      line    // everything that stands at a line
+	board    line    // what holds the whole board
+	pins     map[string]int
+	safes    []*inst // towards safe, to be handed out at once
+	wanting  int     // instructions that wait to be handed out
+	waiting  int     // lines, or all that need none, with something that waits
+	loose    int     // of wanting, those that stand at no line
+	full     bool    // the agent's queue has no room
+	inside   int     // sent, not ended, not known to run
+	topSeq   uint64  // of its latest hello
+	learning bool
 }
 
 // stands reports whether an act has its place in the order at lines. What ends a hold
@@ -123,6 +125,7 @@ func (e *Engine) learn(now Now, n *node) {
 	if n.all.first == nil {
 		return
 	}
+	n.learning = true // a backlog stays what it is
 	list := make([]*inst, 0, len(n.open))
 	for p := n.all.first; p != nil; p = p.next {
 		list = append(list, p.i)
@@ -143,6 +146,7 @@ func (e *Engine) learn(now Now, n *node) {
 			became = append(became, i)
 		}
 	}
+	n.learning = false
 	for _, i := range became { // its hello was the first to say so
 		e.supersede(now, i)
 		e.watchSafe(now, i)
@@ -525,17 +529,21 @@ func (i *inst) unblock(now Now) {
 // reconsider looks at everything that waits for a node, when a quiet period or a
 // pause has begun or ended.
 func (e *Engine) reconsider() {
-	for _, n := range e.nodes {
-		if n.wanting == 0 {
-			continue
-		}
-		for _, i := range n.opened() {
-			if i.wants && len(i.places) == 0 {
-				e.consider(i)
-			}
-		}
-		e.touchNode(n)
+	for _, id := range slices.Sorted(maps.Keys(e.nodes)) {
+		e.reconsiderNode(e.nodes[id])
 	}
+}
+
+func (e *Engine) reconsiderNode(n *node) {
+	if n.wanting == 0 {
+		return
+	}
+	for _, i := range n.opened() {
+		if i.wants && len(i.places) == 0 {
+			e.consider(i)
+		}
+	}
+	e.touchNode(n)
 }
 
 // Wait says what an instruction waits for.

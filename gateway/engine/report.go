@@ -414,7 +414,11 @@ func (e *Engine) late(now Now, i *inst, r report) bool {
 	e.move(now, i, StateRetrying, Entry{What: WhatRetrying, Implied: true, Path: r.path, Detail: "a late report corrects the timeout"})
 	i.Code = wire.CodeNone
 	e.confirm(now, i, r)
+	// Something newer may have run on its lines meanwhile: a late report corrects the
+	// state and moves no pin (docs/safety.md 4).
+	i.overdue = stands(i.task.act) && !i.safe
 	e.processed(now, i, r)
+	i.overdue = false
 	return true
 }
 

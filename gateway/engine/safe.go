@@ -49,22 +49,22 @@ func (e *Engine) sendSafe(now Now, n *node) {
 	}
 }
 
-// supersede withdraws everything older that is open on the lines of an instruction
-// towards safe. It is final: neither a refusal, nor an expiry, a cancel or the loss of
+// supersede withdraws what is older and open on the lines of an instruction towards
+// safe. It is final: neither a refusal, nor an expiry, a cancel or the loss of
 // the newer one brings it back.
 func (e *Engine) supersede(now Now, o *inst) {
 	n := o.node
 	var list []*inst
 	add := func(l *line) {
 		for p := l.first; p != nil && p.i.order() < o.order(); p = p.next {
-			if p.i != o && p.i.By == 0 && !holdsBoard(p.i.task.act) && !p.i.listed {
-				p.i.listed = true
-				list = append(list, p.i)
+			if i := p.i; i != o && i.By == 0 && !i.listed && o.covers(i) {
+				i.listed = true
+				list = append(list, i)
 			}
 		}
 	}
-	for k := range o.places[min(1, len(o.places)):] {
-		if l := o.places[k+1].l; l != &n.board {
+	for k := range o.places {
+		if l := o.places[k].l; l != &n.all {
 			add(l)
 		}
 	}
@@ -75,6 +75,24 @@ func (e *Engine) supersede(now Now, o *inst) {
 		i.listed = false
 		e.supersededBy(now, i, o)
 	}
+}
+
+// covers reports whether an instruction towards safe stands for an older one that
+// shares a line with it. Of what holds the whole board it does not: its own line is
+// all that it touches. Nor does it for one towards safe that is for more lines than
+// itself, some of which would then never be driven; nor a mere write for one that
+// begins or ends a hold.
+func (o *inst) covers(i *inst) bool {
+	a := i.task.act
+	if holdsBoard(a) || (a.Safe || a.Release) && !o.task.act.Safe {
+		return false
+	}
+	if !i.safe || o.board {
+		return true
+	}
+	return !i.board && !slices.ContainsFunc(i.places, func(p place) bool {
+		return p.l != &i.node.all && !slices.ContainsFunc(o.places, func(q place) bool { return q.l == p.l })
+	})
 }
 
 // supersededBy withdraws one instruction for a newer one that stands for it.
@@ -97,7 +115,7 @@ func (e *Engine) supersededBy(now Now, i, o *inst) {
 		e.endSuperseded(now, i, why)
 	case i.waiting():
 		// Its last attempt may have done it: that is unknown, and final.
-		if i.node.online && i.Code == wire.CodeNone {
+		if i.node.online && i.Code == wire.CodeNone && i.Attempt != 0 {
 			e.sendCancel(now, i, ReasonSuperseded)
 		}
 		e.giveUp(now, i, ReasonSuperseded, why+"; what its last attempt did is not known")
@@ -142,7 +160,7 @@ func (e *Engine) outWaited(now Now, i *inst) {
 		e.endSuperseded(now, i, why)
 		return
 	}
-	if i.Code == wire.CodeNone {
+	if i.Code == wire.CodeNone && i.Attempt != 0 {
 		e.sendCancel(now, i, ReasonSuperseded)
 	}
 	e.giveUp(now, i, ReasonSuperseded, why+"; what it did is not known")
@@ -166,7 +184,13 @@ func (e *Engine) watchSafe(now Now, i *inst) {
 		return
 	}
 	if i.ReceivedAt == 0 && !i.driven && !i.late && i.lateAt == 0 {
-		i.lateAt = now.in(min(until(now, i.Created+wire.SafeLate.Milliseconds()), wire.SafeLate))
+		wait := wire.SafeLate
+		if i.Attempt <= 1 {
+			wait = min(wait, until(now, i.Created+wire.SafeLate.Milliseconds()))
+		}
+		if i.lateAt = now.in(wait); wait == 0 {
+			e.lateSafe(now, i)
+		}
 	}
 	e.whisper(now, i)
 }
@@ -259,7 +283,7 @@ func (e *Engine) lateSafe(now Now, i *inst) {
 	if i.ReceivedAt != 0 || i.driven || i.By != 0 {
 		return
 	}
-	i.late = true
+	i.late, i.lateAt = true, 0
 	i.node.lates++
 	e.condition(now, alarmSafeLate, i.Node, fmt.Sprintf("%s (%s) has not reached its node: %s", i.what(), i.Key(e.cfg.Site), i.node.away()))
 }

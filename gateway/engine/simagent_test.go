@@ -22,6 +22,7 @@ type simAgent struct {
 	up      bool
 	life    *identity // identity of the running process
 	journal journal
+	rules   bool       // it follows the rules for order at a line
 	queue   []*attempt // received, not started, by priority
 	running map[wire.Token]*attempt
 }
@@ -34,6 +35,8 @@ type journal struct {
 	next        uint64
 	topSeq      uint64
 	topToken    uint64
+	marks       map[wire.LineKey]uint64 // the highest number that has begun there
+	keeps       map[wire.LineKey]kept   // lines that are kept for a next attempt
 }
 
 type attempt struct {
@@ -44,17 +47,19 @@ type attempt struct {
 	first   uint64 // number of its first event
 	started int64
 	code    wire.Code // of its end
+	offered bool      // in this life
 }
 
 func newSimAgent(w *world, id string) *simAgent {
-	a := &simAgent{w: w, id: id}
+	a := &simAgent{w: w, id: id, rules: w.rules}
 	a.wipe()
 	return a
 }
 
 // wipe makes a fresh journal.
 func (a *simAgent) wipe() {
-	a.journal = journal{incarnation: a.w.rnd.Uint64() | 1, attempts: map[wire.Token]*attempt{}, next: 1}
+	a.journal = journal{incarnation: a.w.rnd.Uint64() | 1, attempts: map[wire.Token]*attempt{}, next: 1,
+		marks: map[wire.LineKey]uint64{}, keeps: map[wire.LineKey]kept{}}
 }
 
 // boot starts the agent: what had started and not ended was interrupted, what
@@ -69,6 +74,7 @@ func (a *simAgent) boot() {
 		case t.started != 0:
 			a.end(t, wire.CodeInterrupted)
 		default:
+			t.offered = !a.rules // it begins nothing that was not offered again
 			a.queue = append(a.queue, t)
 		}
 	}
@@ -161,9 +167,17 @@ func (a *simAgent) receive(m wire.Message) {
 		a.acked(m.Through)
 		r := &wire.Report{}
 		for _, ref := range m.Refs {
+			if t := a.find(ref); t != nil {
+				t.offered = true
+			}
 			r.States = append(r.States, a.state(ref))
 		}
 		a.say(r)
+		a.work()
+	case *wire.Release:
+		a.acked(m.Through)
+		a.release(m.Seq)
+		a.work()
 	}
 }
 
@@ -180,6 +194,8 @@ func (a *simAgent) acked(through uint64) {
 func (a *simAgent) instruction(m *wire.Instruction) {
 	ref := wire.Ref{Seq: m.Seq, Token: m.Token}
 	if t := a.find(ref); t != nil && a.w.plant != plantTwice {
+		t.offered = true
+		a.later(0, a.work)
 		if t.code != wire.CodeNone && slices.ContainsFunc(a.journal.events, func(e *wire.Event) bool { return e.Token == m.Token }) {
 			a.sendEvents()
 			return
@@ -189,7 +205,7 @@ func (a *simAgent) instruction(m *wire.Instruction) {
 	}
 	j := &a.journal
 	j.topSeq, j.topToken = max(j.topSeq, m.Seq), max(j.topToken, m.Token.Seq)
-	t := &attempt{msg: m, ref: ref, number: m.Attempt}
+	t := &attempt{msg: m, ref: ref, number: m.Attempt, offered: true}
 	for _, o := range a.journal.attempts {
 		if o.ref.Seq == m.Seq && o.ref.Token.Seq > m.Token.Seq {
 			a.end(t, wire.CodeStaleToken)
@@ -198,6 +214,9 @@ func (a *simAgent) instruction(m *wire.Instruction) {
 	}
 	if a.late(m) {
 		a.end(t, wire.CodeExpired)
+		return
+	}
+	if a.rules && !a.orderly(t) {
 		return
 	}
 	a.queue = append(a.queue, t)
@@ -302,7 +321,7 @@ func (a *simAgent) digest() {
 func (a *simAgent) work() {
 	for k := 0; k < len(a.queue) && len(a.running) < simWorkers; {
 		t := a.queue[k]
-		busy := false
+		busy := a.rules && !a.itsTurn(t)
 		for _, o := range a.running {
 			busy = busy || o.ref.Seq == t.ref.Seq
 		}
@@ -325,6 +344,10 @@ func (a *simAgent) start(t *attempt) {
 	a.store(t)
 	a.running[t.ref.Token] = t
 	a.w.oracle.started(a, t)
+	for _, k := range a.linesOf(t.msg) {
+		a.journal.marks[k] = max(a.journal.marks[k], t.order())
+		delete(a.journal.keeps, k)
+	}
 	limit := time.Duration(t.msg.TimeoutMs) * time.Millisecond
 	took := a.w.span(1, 800)
 	code := wire.CodeOK
@@ -368,6 +391,7 @@ func (a *simAgent) end(t *attempt, code wire.Code) {
 		a.queue = slices.Delete(a.queue, k, k+1)
 	}
 	a.w.oracle.ended(t)
+	a.keep(t)
 	a.event(t, wire.PhaseProcessed)
 	a.work()
 }
@@ -376,7 +400,7 @@ func (a *simAgent) cancel(m *wire.Cancel) {
 	t := a.find(wire.Ref{Seq: m.Seq, Token: m.Token})
 	switch {
 	case t == nil:
-		a.end(&attempt{msg: &wire.Instruction{}, ref: wire.Ref{Seq: m.Seq, Token: m.Token}, number: 1}, wire.CodeCancelled)
+		a.end(&attempt{msg: &wire.Instruction{}, ref: wire.Ref{Seq: m.Seq, Token: m.Token}, number: wire.MaxAttempt}, wire.CodeCancelled)
 	case t.code != wire.CodeNone:
 		a.sendEvents()
 	case t.started == 0:

@@ -3,6 +3,8 @@ package engine_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/apollo-11/apollo11/gateway/engine"
 	"github.com/apollo-11/apollo11/wire"
@@ -80,11 +82,8 @@ func (c *simClient) disturb() {
 func (c *simClient) submit() {
 	p := &publish{spec: c.spec()}
 	c.w.oracle.submission(p)
-	args, err := wire.EncodeMap(map[string]any{"n": p.number}, wire.MaxArgsBytes)
-	if err != nil {
-		panic(err)
-	}
-	p.spec.Args = args
+	p.spec.Trace = wire.NewTrace(1, uint64(p.number))
+	p.spec.Metadata = map[string]string{"n": strconv.Itoa(p.number)} // no two tasks are alike
 	if c.w.chance(0.4) {
 		p.spec.TaskID = fmt.Sprintf("task-%d", p.number)
 	}
@@ -101,6 +100,12 @@ func (c *simClient) spec() engine.Spec {
 	w := c.w
 	s := engine.Spec{Intent: []string{wire.IntentGPIOWrite, wire.IntentGPIOPulse, "valve.turn"}[w.rnd.IntN(3)],
 		TimeoutMs: uint32(w.span(500, 8000).Milliseconds()), Priority: wire.Priority(w.rnd.IntN(4))}
+	if args := c.arguments(&s); args != nil {
+		var err error
+		if s.Args, err = wire.EncodeMap(args, wire.MaxArgsBytes); err != nil {
+			panic(err)
+		}
+	}
 	switch w.rnd.IntN(6) {
 	case 0:
 		s.Label = engine.Selector{Key: "role", Value: "worker"}
@@ -121,6 +126,34 @@ func (c *simClient) spec() engine.Spec {
 		s.Retry = &engine.Retry{Max: uint8(w.rnd.IntN(3)), InitialMs: uint32(w.rnd.IntN(2000)), MaxMs: 2000, Backoff: engine.Backoff(w.rnd.IntN(2))}
 	}
 	return s
+}
+
+// arguments are for one of a few pins, so that lines are fought over. Some sites have
+// no line for two commands to meet.
+func (c *simClient) arguments(s *engine.Spec) map[string]any {
+	w := c.w
+	pin := simPins[w.rnd.IntN(len(simPins))]
+	level := uint64(w.rnd.IntN(2))
+	switch {
+	case s.Intent == "valve.turn" && w.rules && w.chance(0.3):
+		s.Intent = wire.IntentSafe
+		if w.chance(0.5) {
+			s.Intent = wire.IntentRelease
+		}
+		if w.chance(0.3) {
+			return map[string]any{}
+		}
+		return map[string]any{"pin": pin}
+	case s.Intent == wire.IntentGPIOPulse:
+		return map[string]any{"pin": pin, "level": level, "width_ms": uint64(w.span(1, 900).Milliseconds()) + 1}
+	case s.Intent == wire.IntentGPIOWrite:
+		args := map[string]any{"pin": pin, "level": level}
+		if w.chance(0.1) {
+			args["max_on_ms"] = uint64(5000)
+		}
+		return args
+	}
+	return nil
 }
 
 // publish sends a task; its answer may find the connection gone.
@@ -158,6 +191,8 @@ func (c *simClient) answered(p *publish, r engine.Reply) {
 		p.taskID = r.Accepted.TaskID
 		c.known = append(c.known, p)
 		c.w.oracle.accepted(p)
+	case r.Refused != nil && strings.Contains(r.Refused.Text, "held at"):
+		c.w.oracle.refusedHeld(p)
 	case r.Refused != nil && r.Refused.Kind != engine.RefusedNoNode:
 		c.w.fail("submission %d is refused: %v", p.number, r.Refused)
 	}

@@ -50,9 +50,11 @@ func (a *simAgent) greet() {
 	if len(a.journal.events) > 0 {
 		first = a.journal.events[0].Number
 	}
-	a.say(&wire.Hello{Session: a.session, Incarnation: a.journal.incarnation, Short: wire.Short(a.id),
+	h := &wire.Hello{Session: a.session, Incarnation: a.journal.incarnation, Short: wire.Short(a.id),
 		Labels: map[string]string{"role": "worker"}, First: first, Next: a.journal.next,
-		TopSeq: a.journal.topSeq, TopToken: a.journal.topToken})
+		TopSeq: a.journal.topSeq, TopToken: a.journal.topToken}
+	a.tellLines(h)
+	a.say(h)
 	s := a.session
 	a.later(2*time.Second, func() {
 		if a.conn != nil && a.session == s && !a.welcomed {
@@ -69,7 +71,7 @@ func (a *simAgent) beat() {
 		if a.conn == nil || a.session != s {
 			return
 		}
-		a.say(&wire.Heartbeat{Session: s})
+		a.say(&wire.Heartbeat{Session: s, Room: a.room()})
 		if a.welcomed {
 			a.sendEvents()
 			a.digest()
@@ -228,6 +230,10 @@ func (a *simAgent) tellNarrow() {
 // asked brings a frame of the gateway to the agent on the narrowband path.
 func (a *simAgent) asked(f engine.CompactFrame) {
 	w := a.w
+	if s, ok := f.(wire.CompactSafe); ok && (w.calm || !a.narrowbandDown && !w.chance(0.2)) {
+		a.later(w.span(50, 2000), func() { a.whisper(wire.CompactAck{Seq: s.Seq, Attempt: 1, Code: wire.CodeDriven}) })
+		return
+	}
 	q, ok := f.(wire.CompactQuery)
 	if !ok || !w.calm && (a.narrowbandDown || w.chance(0.2)) {
 		return

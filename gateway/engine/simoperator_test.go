@@ -3,9 +3,11 @@ package engine_test
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/apollo-11/apollo11/gateway/engine"
+	"github.com/apollo-11/apollo11/wire"
 )
 
 // simOperator works by hand on what the log shows: the operator queue, dead
@@ -94,7 +96,12 @@ func (b *backlogs) ready(r *engine.Ready, now engine.Now, quiet bool) {
 		if !ok {
 			continue
 		}
-		if quiet && (m.Resend > 0 || m.Attempt > 1 && !b.byHand(m.Seq, r)) {
+		a := b.agent(s.Node)
+		if a.rules && a.towards(m) {
+			delete(b.waiting[s.Node], m.Seq)
+			continue // waits for nothing
+		}
+		if quiet && !b.pressed(a, m, r) && !b.hadNoRoom(m.Seq) && (m.Resend > 0 || m.Attempt > 1 && !b.byHand(m.Seq, r)) {
 			b.g.w.fail("instruction %d is sent again (attempt %d, resend %d) in a quiet period", m.Seq, m.Attempt, m.Resend)
 		}
 		if b.waiting[s.Node][m.Seq] != m.Attempt {
@@ -105,6 +112,47 @@ func (b *backlogs) ready(r *engine.Ready, now engine.Now, quiet bool) {
 			b.g.w.fail("backlogs are sent faster than %d a second after %d at once", b.g.rate, b.g.burst)
 		}
 	}
+}
+
+func (b *backlogs) agent(id string) *simAgent {
+	for _, a := range b.g.w.agents {
+		if a.id == id {
+			return a
+		}
+	}
+	return nil
+}
+
+// hadNoRoom reports whether the agent did not take an attempt for want of room: the
+// next copy is no repetition.
+func (b *backlogs) hadNoRoom(seq uint64) bool {
+	lines := b.g.log.lines[seq]
+	return len(lines) > 0 && strings.Contains(lines[len(lines)-1].Detail, "queue is full")
+}
+
+// pressed reports whether something newer waits on a line of an instruction: quiet
+// holds no line against newer work.
+func (b *backlogs) pressed(a *simAgent, m *wire.Instruction, r *engine.Ready) bool {
+	keys := a.placesOf(m)
+	newer := func(i *engine.Instruction) bool {
+		o := &attempt{msg: &wire.Instruction{Seq: i.Seq, Order: i.Order, Intent: i.Intent, Args: i.Args}}
+		t := &attempt{msg: m}
+		if h := b.g.log.insts[m.Seq]; t.msg.Order == 0 {
+			t.msg = &wire.Instruction{Seq: m.Seq, Order: h.Order}
+		}
+		return i.Node == a.id && o.order() > t.order() && slices.ContainsFunc(a.placesOf(o.msg), func(k wire.LineKey) bool { return slices.Contains(keys, k) })
+	}
+	for _, w := range r.Records.Instructions {
+		if newer(&w.Instruction) {
+			return true
+		}
+	}
+	for _, i := range b.g.log.insts {
+		if !i.State.Settled() && newer(&i) {
+			return true
+		}
+	}
+	return false
 }
 
 // byHand reports whether an operator asked for the latest attempt.

@@ -17,6 +17,7 @@ type oracle struct {
 	runs     map[wire.Token]*run
 	bySeq    map[uint64][]*run
 	reported map[wire.Token]wire.Code // ends that an agent has in its journal
+	begun    map[lineOf]uint64        // the highest number that was executed there
 	older    bool                     // an older copy of the log was restored
 	lost     map[wire.Token]bool      // given out by the log in between
 }
@@ -31,7 +32,7 @@ type run struct {
 }
 
 func newOracle(w *world) *oracle {
-	return &oracle{w: w, taken: map[int]*publish{}, runs: map[wire.Token]*run{}, bySeq: map[uint64][]*run{}, reported: map[wire.Token]wire.Code{}, lost: map[wire.Token]bool{}}
+	return &oracle{w: w, taken: map[int]*publish{}, runs: map[wire.Token]*run{}, bySeq: map[uint64][]*run{}, reported: map[wire.Token]wire.Code{}, lost: map[wire.Token]bool{}, begun: map[lineOf]uint64{}}
 }
 
 // submission gives a task its number, which its arguments carry.
@@ -40,14 +41,22 @@ func (o *oracle) submission(p *publish) {
 	p.number = len(o.sent)
 }
 
-// order finds what a client asked for, by the number in the arguments.
-func (o *oracle) order(args wire.RawMap) *publish {
-	m, err := wire.DecodeMap(args)
-	if n, ok := m["n"].(uint64); ok && err == nil && n >= 1 && n <= uint64(len(o.sent)) {
-		return o.sent[n-1]
+// order finds what a client asked for, by the number in the trace.
+func (o *oracle) order(t wire.Trace) *publish {
+	for _, p := range o.sent {
+		if p.spec.Trace == t {
+			return p
+		}
 	}
-	o.w.fail("an agent was given arguments that nobody sent: %v, %v", m, err)
+	o.w.fail("an agent was given a trace that nobody sent: %v", t)
 	return nil
+}
+
+// refusedHeld checks that what was refused would have moved something away from safe.
+func (o *oracle) refusedHeld(p *publish) {
+	if p.spec.Intent == wire.IntentSafe || p.spec.Intent == wire.IntentRelease {
+		o.w.fail("submission %d, %s, is refused because something is held", p.number, p.spec.Intent)
+	}
 }
 
 // accepted notes an acknowledged submission: it must be on disk.
@@ -83,9 +92,10 @@ func (o *oracle) started(a *simAgent, t *attempt) {
 	if i.Node != a.id {
 		o.w.fail("instruction %d of %s is executed by %s", i.Seq, i.Node, a.id)
 	}
-	p := o.order(t.msg.Args)
+	p := o.order(t.msg.Trace)
+	o.inTurn(a, t, &i)
 	for _, r := range o.bySeq[i.Seq] {
-		if p != nil && !lost && r.number == p.number && r.node == a.id && p.spec.Intent != wire.IntentGPIOWrite && (r.lost || !harmless(r.code)) && !o.asked(i.Seq) {
+		if p != nil && !lost && r.number == p.number && r.node == a.id && !o.repeatable(p) && (r.lost || !harmless(r.code)) && !o.asked(i.Seq) {
 			o.w.fail("%s of instruction %d is executed again (%v) after an attempt (%v) that ended with %v, lost %v",
 				p.spec.Intent, i.Seq, t.ref.Token, r.token, r.code, r.lost)
 		}
@@ -93,6 +103,15 @@ func (o *oracle) started(a *simAgent, t *attempt) {
 	r := &run{token: t.ref.Token, number: p.number, node: a.id}
 	o.runs[r.token] = r
 	o.bySeq[i.Seq] = append(o.bySeq[i.Seq], r)
+}
+
+// repeatable reports whether twice has the effect of once.
+func (o *oracle) repeatable(p *publish) bool {
+	switch p.spec.Intent {
+	case wire.IntentGPIOWrite, wire.IntentSafe, wire.IntentRelease:
+		return true
+	}
+	return false
 }
 
 // asked reports whether an operator has asked for an attempt.
@@ -111,10 +130,36 @@ func (o *oracle) restored(old, d *modelLog) {
 		}
 	}
 	for n, p := range o.taken {
-		if first := d.ids[p.taskID]; first == 0 || o.order(d.tasks[first].Spec.Args) != p {
+		if first := d.ids[p.taskID]; first == 0 || o.order(d.tasks[first].Trace) != p {
 			delete(o.taken, n)
 		}
 	}
+}
+
+// inTurn demands that what is executed on a line is newer than everything that was
+// executed there before, whatever was lost, resent or tried again in between. An agent
+// with a wiped journal knows no order, nor does one without rules that runs late what
+// the gateway has given up.
+func (o *oracle) inTurn(a *simAgent, t *attempt, i *engine.Instruction) {
+	n := t.order()
+	if !a.rules && i.Order != 0 {
+		n = i.Order // which it was not told
+	}
+	for _, k := range a.linesOf(t.msg) {
+		b := o.begun[lineOf{a.id, k}]
+		if n < b && a.rules && a.towards(t.msg) && len(a.linesOf(t.msg)) > 1 {
+			continue // it drives its other lines
+		}
+		if n < b && !o.older && a.w.plant == plantNone && (a.rules || !i.State.Settled() && i.By == 0) {
+			o.w.fail("instruction %d of %s (order %d) begins on line %x after number %d: %+v", i.Seq, a.id, n, k, b, *i)
+		}
+		o.begun[lineOf{a.id, k}] = max(b, n)
+	}
+}
+
+type lineOf struct {
+	node string
+	key  wire.LineKey
 }
 
 func (o *oracle) ended(t *attempt) {
@@ -148,7 +193,7 @@ func (o *oracle) recorded(i *engine.Instruction) {
 	}
 	switch i.State {
 	case engine.StateSucceeded:
-		if r == nil || r.code != wire.CodeOK {
+		if (r == nil || r.code != wire.CodeOK) && i.Intent != wire.IntentRelease {
 			o.w.fail("instruction %d is SUCCEEDED, and its attempt %v was never executed with success: %+v", i.Seq, i.Token, r)
 		}
 	case engine.StateFailed:
@@ -156,7 +201,7 @@ func (o *oracle) recorded(i *engine.Instruction) {
 			o.w.fail("instruction %d is FAILED with the code %v", i.Seq, i.Code)
 		}
 	case engine.StateCancelled:
-		if i.CancelBy == "" && i.Code == wire.CodeCancelled && !o.older {
+		if i.CancelBy == "" && i.By == 0 && i.Code == wire.CodeCancelled && !o.older {
 			o.w.fail("instruction %d is CANCELLED, and nobody asked", i.Seq)
 		}
 	}
@@ -209,7 +254,7 @@ func (o *oracle) final() {
 	d := o.w.gateway.durable
 	count := map[int]int{}
 	for _, t := range d.tasks {
-		if p := o.order(t.Spec.Args); p != nil {
+		if p := o.order(t.Trace); p != nil {
 			count[p.number]++
 		}
 	}

@@ -51,6 +51,8 @@ type world struct {
 	// no other loss of memory beside it: the gateway has nothing but what its agents
 	// remember.
 	restores bool
+	// rules is a site whose agents follow the rules for order at a line.
+	rules bool
 }
 
 // newWorld builds a site from a seed, with a planted fault or none.
@@ -62,6 +64,7 @@ func newWorld(seed uint64, p plant) *world {
 	w.fsync = 1 + w.rnd.Float64()*30
 	w.ordered = w.chance(0.7)
 	w.gateway = newSimGateway(w)
+	w.rules = w.chance(0.6)
 	for n := range 2 + w.rnd.IntN(2) {
 		w.agents = append(w.agents, newSimAgent(w, fmt.Sprintf("node-%d", n+1)))
 	}

@@ -62,7 +62,7 @@ func apply(t testing.TB, l *ledger.Ledger, r *engine.Records) {
 
 func recoverEngine(t testing.TB, l *ledger.Ledger, now engine.Now) *engine.Engine {
 	t.Helper()
-	e, err := l.Recover(now, engine.Config{Window: 2}, rand.New(steady{}))
+	e, err := l.Recover(now, engine.Config{Window: 2, Reserve: -1}, rand.New(steady{}))
 	if err != nil {
 		t.Fatal(err)
 	}
