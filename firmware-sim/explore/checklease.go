@@ -25,6 +25,7 @@ type lease struct {
 	overAt time.Duration
 	level  bool // that the line had then
 	failed bool // a try to end it did not work
+	doubt  bool // something newer may have set the line
 
 	told     wire.LeaseEnd // what its board has told as the end, 0 for nothing
 	toldAs   eventKey
@@ -114,7 +115,7 @@ func (c *checker) leaseAgrees(l *lease, why wire.LeaseEnd) bool {
 	case wire.LeaseStopped: // the safe levels at a stop replace what was there
 		return l.over == wire.LeaseReplaced || l.over == wire.LeaseStopped
 	case wire.LeaseReplaced:
-		return l.over == wire.LeaseReplaced || l.over != 0 && c.succeededBy(l)
+		return l.over == wire.LeaseReplaced || l.over != 0 && (l.doubt || c.succeededBy(l))
 	case wire.LeaseCancelled:
 		return l.over == wire.LeaseExpired && c.cancelAsked(l.token)
 	}
@@ -164,7 +165,7 @@ func (c *checker) finalLeases(i *engine.Instruction, entries []engine.Entry) {
 		_, lost := c.memory.lost[l.token]
 		// A process that died before it had the result knows of no lease. That a level
 		// without a time was replaced is told nobody.
-		if l.forgiven || lost || l.told == 0 && (c.reported[l.token] != wire.CodeOK || l.plain && (l.over == 0 || l.over == wire.LeaseReplaced || c.succeededBy(l))) {
+		if l.forgiven || lost || l.told == 0 && (c.reported[l.token] != wire.CodeOK || l.plain && (l.over == 0 || l.over == wire.LeaseReplaced || l.doubt || c.succeededBy(l))) {
 			continue
 		}
 		c.w.counts.LeaseEnds[l.told]++
@@ -189,17 +190,18 @@ func (c *checker) finalLeases(i *engine.Instruction, entries []engine.Entry) {
 // finalLevels holds the outputs against what the gateway shows of the newest command of
 // each: its level, or an end that was told.
 func (c *checker) finalLevels() {
-	for k, f := range c.pins.facts {
+	for _, k := range c.pins.sorted() {
+		f := c.pins.facts[k]
 		r := f.newest
 		if r == nil || c.memory.older || c.copies[k.board.id] > 0 || c.wipes[k.board.id] {
 			continue
 		}
 		i := c.book.insts[r.seq]
-		if i.State != engine.StateSucceeded || i.Token != r.token || f.level == r.level || i.Lease != nil && i.Lease.Over() {
+		if i.State != engine.StateSucceeded || i.Token != r.token || f.level == f.newestLevel || i.Lease != nil && i.Lease.Over() {
 			continue
 		}
 		if p := k.board.pins.m.byLine[k.line]; p.hasSafe {
-			c.fail("untold", "%s of %s is %s; instruction %d, the newest there, is SUCCEEDED with %s, and nothing says what has ended it", p.name, k.board.id, onOff(f.level), r.seq, onOff(r.level))
+			c.fail("untold", "%s of %s is %s; instruction %d, the newest there, is SUCCEEDED with %s, and nothing says what has ended it", p.name, k.board.id, onOff(f.level), r.seq, onOff(f.newestLevel))
 		}
 	}
 }

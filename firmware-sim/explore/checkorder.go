@@ -280,7 +280,8 @@ func (c *checker) stoodFor(i *engine.Instruction) {
 		c.fail("false-cancel", "instruction %d (number %d) is CANCELLED because instruction %d (number %d of %s) stands for it", i.Seq, c.orderOf(i), i.By, c.orderOf(&o), o.Node)
 	}
 	for _, r := range c.bySeq[i.Seq] {
-		if r.acted && r.code.Class() != wire.ClassRetryable && r.code.Class() != wire.ClassRefused && r.code.Class() != wire.ClassCancelled && !c.memory.unsure[r.token] {
+		known := r.code.Class()
+		if r.acted && (known == wire.ClassProgress || known == wire.ClassUnknown || known == wire.ClassSuccess) && !c.memory.unsure[r.token] {
 			c.fail("false-cancel", "instruction %d is CANCELLED as superseded, and its attempt %v was executed (%v)", i.Seq, r.token, r.code)
 		}
 	}

@@ -1,6 +1,8 @@
 package explore
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -27,7 +29,8 @@ type lineFact struct {
 	off          uint64 // the highest number that was driven to the safe level
 	held         bool   // by a gpio.safe that was executed, until a release
 	heldBy       uint64
-	newest       *run // with the highest number that set it for good
+	newest       *run // with the highest number that set it
+	newestLevel  bool // to this
 }
 
 // pins is what the checker knows of outputs.
@@ -106,6 +109,17 @@ func (c *checker) asked(a *agent, x *work, d lines.Drive, moves, sure bool) {
 	if p.hasSafe && !away && !x.act.Pulse && sure {
 		f.off = max(f.off, order)
 	}
+	if !sure {
+		if r := c.runs[x.Token]; r != nil {
+			r.doubt = true
+		}
+		if l := c.pins.held[lineKey{a, d.Line}]; l != nil {
+			l.doubt = true
+		}
+	}
+	if moves && !sure {
+		f.newest = nil // nobody knows, and it is told so
+	}
 	if !moves || !sure && (f.until != 0 || !away && !x.act.Pulse) {
 		return
 	}
@@ -114,8 +128,7 @@ func (c *checker) asked(a *agent, x *work, d lines.Drive, moves, sure bool) {
 	}
 	f.by, f.until = x.Token, 0
 	if r := c.runs[x.Token]; r != nil && sure && x.frame == 0 {
-		r.line, r.level, r.set = lineKey{a, d.Line}, d.Level, true
-		f.newest = r
+		f.newest, f.newestLevel = r, d.Level
 	}
 	switch hold := x.act.MaxOn; {
 	case x.act.Pulse:
@@ -164,6 +177,15 @@ func (c *checker) stuck(a *agent, l wire.LineKey, t wire.Token) {
 	}
 }
 
+// missed notes that a drive which somebody has asked for has failed. One to the safe
+// level is tried again by the owner, and told to whoever has set the line.
+func (c *checker) missed(a *agent, l wire.LineKey) {
+	c.line(a, l).stuck = true
+	if l := c.pins.held[lineKey{a, l}]; l != nil {
+		l.failed = true
+	}
+}
+
 // ends is what an act of the owner tells whoever has set the line.
 var ends = map[lines.Why]wire.LeaseEnd{lines.WhyPulse: wire.LeaseExpired, lines.WhyExpired: wire.LeaseExpired, lines.WhySafe: wire.LeaseReplaced,
 	lines.WhyLoss: wire.LeaseLoss, lines.WhyLocal: wire.LeaseLocal, lines.WhyStop: wire.LeaseStopped, lines.WhyReload: wire.LeaseReload, lines.WhyStart: wire.LeaseRestart}
@@ -180,20 +202,26 @@ func (c *checker) ownAct(a *agent, d lines.Drive) {
 		c.fail("pulse-end", "a pulse of %s of %s ends away from the safe level (held %v, lost %v, LOCAL %v)", p.name, a.tag, f.held, c.lost(a), a.local)
 	case a.local && c.w.now-c.localSince(a) > handSlack && d.Why != lines.WhyStop && d.Why != lines.WhyLocal:
 		c.fail("local", "%s of %s is moved (%s), and its LOCAL switch has been on since %v", p.name, a.tag, why(&d), c.localSince(a))
-	case d.Why == lines.WhyExpired && !f.by.IsZero() && f.by != t:
+	case d.Why == lines.WhyExpired && !f.by.IsZero() && f.by != t && !c.doubted(t) && !c.doubted(f.by):
 		c.fail("lease-fell", "output %s of %s goes to its safe level because the time of token %v is over, and token %v has set it since", p.name, a.tag, t, f.by)
 	case (d.Why == lines.WhyExpired || d.Why == lines.WhyPulse) && f.until != 0 && c.w.now < f.until-2*holdSlack-f.until/5_000 && !c.cancelAsked(t) && f.by == t:
 		c.fail("lease-early", "the time of token %v at %s of %s is over at %v; it is ended now (%s)", t, p.name, a.tag, f.until, why(&d))
 	}
 	c.overFor(a, d.Line, ends[d.Why], d.Level)
 	f.by, f.until = wire.Token{}, 0
-	if r := f.newest; away && r != nil && r.token == t {
-		r.level = d.Level // what the pulse has left is a level like any other
-		if p.maxOn > 0 {
+	if r := f.newest; d.Why == lines.WhyPulse && r != nil && r.token == t {
+		f.newestLevel = d.Level // what a pulse has left is a level like any other
+		if away && p.maxOn > 0 {
 			c.limit(a, p, f, p.maxOn, p.safe)
 			f.by = t
 		}
 	}
+}
+
+// doubted reports whether what a token asked for may have happened or not.
+func (c *checker) doubted(t wire.Token) bool {
+	r := c.runs[t]
+	return r != nil && r.doubt
 }
 
 // cancelAsked reports whether somebody wants the instruction of a token cancelled, or
@@ -336,4 +364,11 @@ func (c *checker) fallen(a *agent) {
 		}
 		c.fail("on-loss", "%s of %s is away from its safe level, and the gateway has been gone since %v (window %v)", p.name, a.tag, c.pins.contact[a].lostAt, a.autonomy)
 	}
+}
+
+// sorted are the outputs of all boards, in an order of their own.
+func (p *pins) sorted() []lineKey {
+	return slices.SortedFunc(maps.Keys(p.facts), func(a, b lineKey) int {
+		return cmp.Or(cmp.Compare(a.board.index, b.board.index), cmp.Compare(a.board.tag, b.board.tag), cmp.Compare(a.line, b.line))
+	})
 }

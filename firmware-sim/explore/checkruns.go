@@ -17,11 +17,8 @@ type run struct {
 	over  time.Duration // when it ended
 	code  wire.Code     // CodeNone while it runs, and for ever if its process died
 	wiped bool          // its journal is gone
+	doubt bool          // it may have moved a line or not
 	acted bool          // it came as far as moving something
-
-	set   bool // it has set a line for good:
-	line  lineKey
-	level bool
 }
 
 // Tolerance of the rule that nothing starts late; see lateBy.
@@ -220,6 +217,9 @@ func anyOK(list []*run) bool {
 // finished notes how a work ended.
 func (c *checker) finished(a *agent, x *work, code wire.Code) {
 	c.finishedWork(a, x)
+	if code.Class() == wire.ClassRetryable {
+		c.boards.keeps[a] = c.w.now + wire.OrderWait + stepSlack
+	}
 	if r := c.runs[x.Token]; r != nil {
 		r.code, r.over = code, c.w.now
 	}

@@ -75,6 +75,9 @@ func (o *owner) start() {
 // seed gives the core what the journal knows, before anything is driven.
 func (o *owner) seed(c *executor.Core) {
 	o.step(lines.Seed{Marks: c.Marks(), Holds: c.Holds()})
+	for _, p := range c.Pulses() {
+		o.step(lines.Leftover{Line: p.Line, Off: p.Off})
+	}
 	o.readHand()
 }
 
@@ -190,6 +193,7 @@ func (o *owner) driveAsked(d lines.Drive) lines.Fate {
 		q.fate = lines.Moved
 		return q.fate
 	}
+	o.a.w.check.missed(o.a, d.Line)
 	if q.fate = lines.Unmoved; chance(o.rnd, 0.6) {
 		q.fate = lines.Doubtful
 		moves := chance(o.rnd, 0.5)

@@ -485,7 +485,7 @@ func (e *Engine) track(now Now, i *inst) {
 	if settled {
 		e.open--
 		delete(i.node.open, i.Seq)
-		if i.waiting() {
+		if i.Code.Class() == wire.ClassRetryable { // whatever has ended its waiting for another attempt
 			e.letGo(i)
 		}
 		e.ground(i)
