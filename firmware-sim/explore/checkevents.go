@@ -45,6 +45,12 @@ func (c *checker) says(a *agent, m wire.Message) {
 		c.kept(a, m.Through, m.Next)
 	case *wire.Event:
 		c.event(a, m)
+	case *wire.Report:
+		for _, s := range m.States {
+			if s.Status == wire.StatusFull {
+				delete(c.boards.arrived, s.Token) // there was no room; it comes again
+			}
+		}
 	}
 }
 

@@ -117,8 +117,8 @@ func (c *checker) asked(a *agent, x *work, d lines.Drive, moves, sure bool) {
 			l.doubt = true
 		}
 	}
-	if moves && !sure {
-		f.newest = nil // nobody knows, and it is told so
+	if moves && (!sure || x.frame != 0) {
+		f.newest = nil // nobody knows, and it is told so; a frame is told as driven
 	}
 	if !moves || !sure && (f.until != 0 || !away && !x.act.Pulse) {
 		return
@@ -209,6 +209,9 @@ func (c *checker) ownAct(a *agent, d lines.Drive) {
 	}
 	c.overFor(a, d.Line, ends[d.Why], d.Level)
 	f.by, f.until = wire.Token{}, 0
+	if d.Why == lines.WhySafe {
+		f.newest = nil // the gateway holds it, which its alarm says
+	}
 	if r := f.newest; d.Why == lines.WhyPulse && r != nil && r.token == t {
 		f.newestLevel = d.Level // what a pulse has left is a level like any other
 		if away && p.maxOn > 0 {
@@ -277,8 +280,16 @@ func (c *checker) released(a *agent, x *work) {
 	}
 }
 
-// reloaded notes that the names of a board's lines have changed.
-func (c *checker) reloaded(a *agent) { c.pins.reloads[a]++ }
+// reloaded notes that the names of a board's lines change. Of a level that was set
+// while its line had no safe level nobody waits for an end.
+func (c *checker) reloaded(a *agent, next *pinMap) {
+	c.pins.reloads[a]++
+	for l, p := range next.byLine {
+		if p.hasSafe != a.pins.m.byLine[l].hasSafe {
+			c.line(a, l).newest = nil
+		}
+	}
+}
 
 // unmarked notes that a board has lost what it knew of its lines.
 func (c *checker) unmarked(a *agent) {

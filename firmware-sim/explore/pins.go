@@ -383,8 +383,9 @@ func (a *agent) reload(x, y string) {
 		return
 	}
 	a.w.log(a.tag, "the pin map is reloaded: %s and %s exchange their lines", x, y)
-	a.w.check.reloaded(a)
-	o.m = o.m.exchanged(x, y)
+	next := o.m.exchanged(x, y)
+	a.w.check.reloaded(a, next)
+	o.m = next
 	o.step(lines.Remap{Lines: o.m.lines()})
 	o.packed = ""
 	a.input(executor.Pins{Names: o.m.names(), Traits: o.m.traits()})
