@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 BUILD   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test lint bench torture lab lab-soak explore mutants nightly build agents deps fuzz clean
+.PHONY: help demo run check test lint bench torture lab lab-soak explore mutants nightly build agents deps fuzz clean
 
 help: ## list the targets
 	@echo "Apollo-11: targets"
@@ -17,6 +17,9 @@ demo: build ## a command's whole way, from an MQTT client to a pin and back, sho
 
 run: build ## a gateway and a simulated agent in the foreground, until Ctrl-C
 	@sh deploy/run.sh
+
+check: ## format, vet and the quick tests of what changed since main, in a minute
+	@GO='$(GO)' sh deploy/check.sh
 
 test: deps ## all tests, with the race detector
 	$(GO) test -race -timeout 20m ./...

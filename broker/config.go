@@ -112,7 +112,7 @@ func (l Limits) WithDefaults() Limits {
 	fill(&l.Sessions, 256)
 	wait(&l.SessionExpiry, time.Hour)
 	wait(&l.MaxKeepalive, 20*time.Minute)
-	fill(&l.NarrowbandRate, 10)
+	fill(&l.NarrowbandRate, wire.NarrowbandRate)
 	fill(&l.NarrowbandFrame, 64)
 	wait(&l.RefusalPause, 250*time.Millisecond)
 	return l

@@ -59,6 +59,7 @@ func (b *Broker) publish(p *peer, pk packets.Packet) (packets.Packet, error) {
 	}
 	b.stats.submissions.Add(1)
 	b.handler.Submit(Submission{
+		Topic:         pk.TopicName,
 		ClientID:      p.clientID,
 		Username:      p.username,
 		Listener:      p.conn.listener,
@@ -90,9 +91,11 @@ func (b *Broker) check(p *peer, pk *packets.Packet, size int, cut bool) (Verdict
 	switch {
 	case !validTopic(pk.TopicName):
 		return Verdict{Reason: BadTopic, Text: "the topic is empty or has a wildcard: publish tasks on " + b.topics.task}, true
-	case pk.TopicName != p.rights.write:
+	case !p.rights.mayWrite(pk.TopicName):
 		return Verdict{Reason: forbidden(pk.TopicName), Text: fmt.Sprintf("%s may not publish on %q: publish on %s",
-			p.rights.role, short(pk.TopicName), p.rights.write)}, true
+			p.rights.role, short(pk.TopicName), p.rights.whereTo())}, true
+	case p.rights.role == Operator && p.rights.topics.isSafe(pk.TopicName):
+		// Nothing about its payload or its flags hinders a way to safe.
 	case cut:
 		limit := b.limits.PacketSize
 		if p.path == Narrowband {

@@ -152,7 +152,7 @@ func TestSubmissionCarriesWhatTheSenderSaid(t *testing.T) {
 		t.Errorf("receipt repeats user properties: %v", ack.Properties.User)
 	}
 	s := g.submitted()[0].Submission
-	want := broker.Submission{ClientID: "hmi-5", Username: "ops", Listener: "mqtt", Remote: c.conn.LocalAddr().String(),
+	want := broker.Submission{Topic: taskTopic, ClientID: "hmi-5", Username: "ops", Listener: "mqtt", Remote: c.conn.LocalAddr().String(),
 		Payload: []byte("{}"), QoS: 1, PacketID: 3, MQTT5: true, ResponseTopic: "answers/hmi", Correlation: []byte{1, 2},
 		Expiry: 30e9, ContentType: "application/json"}
 	if fmt.Sprintf("%+v", s) != fmt.Sprintf("%+v", want) {

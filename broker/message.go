@@ -7,7 +7,7 @@ import "time"
 // is held back, by TCP; a wait must have a limit and must end when the gateway
 // stops, or Run does not return.
 type Handler interface {
-	// Submit takes a publish on the task topic. done must be called exactly
+	// Submit takes a publish on the task topic or on a safe topic. done must be called exactly
 	// once, from any goroutine, after the outcome is durable; the receipt of
 	// the publish is written only then. Receipts of one connection leave in
 	// the order of its publishes, so a done that is never called holds back
@@ -22,8 +22,11 @@ type Handler interface {
 	Presence(p Presence)
 }
 
-// Submission is a publish on the task topic.
+// Submission is a publish on the task topic or on a safe topic.
 type Submission struct {
+	// Topic is where it was published. On a safe topic (wire.TopicSafe) the payload
+	// means nothing and may have been cut; on the task topic it is a task.
+	Topic string
 	// ClientID and Username are as given at CONNECT. Username is proven only
 	// if the broker has a users file.
 	ClientID, Username string

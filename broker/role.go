@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/apollo-11/apollo11/wire"
@@ -42,7 +43,7 @@ const (
 // rights are what one client may do. All strings are built at CONNECT.
 type rights struct {
 	role   Role
-	write  string // the only topic it may publish on
+	write  string // the only topic it may publish on; operators: beside the safe topics
 	read   string // agents: the only topic it may read; operators: its reply topic
 	topics *topics
 }
@@ -60,6 +61,19 @@ func newRights(t *topics, role Role, clientID, node string) rights {
 	return r
 }
 
+// mayWrite reports whether the client may publish on topic.
+func (r rights) mayWrite(topic string) bool {
+	return topic == r.write || r.role == Operator && r.topics.isSafe(topic)
+}
+
+// whereTo says where the client may publish, for whoever has published elsewhere.
+func (r rights) whereTo() string {
+	if r.role == Operator {
+		return fmt.Sprintf("%s, or on %sNODE or %[2]sNODE/PIN to drive outputs to their safe levels", r.write, r.topics.safe)
+	}
+	return r.write
+}
+
 // mayRead reports whether a message on topic may be delivered to the client.
 // It runs for each delivery and allocates nothing.
 func (r rights) mayRead(topic string) bool {
@@ -70,7 +84,7 @@ func (r rights) mayRead(topic string) bool {
 	switch {
 	case topic == t.alarm, topic == r.read, t.status.has(topic), t.state.has(topic), t.isPin(topic):
 		return true
-	case topic == t.task:
+	case topic == t.task, t.isSafe(topic):
 		return true // nothing is ever delivered there
 	case strings.HasPrefix(topic, r.read) && topic[len(r.read)] == '/':
 		return true
@@ -80,8 +94,8 @@ func (r rights) mayRead(topic string) bool {
 
 // maySubscribe reports whether the filter can match anything that the client
 // may read. A wider filter than that is fine: deliveries are checked one by
-// one. An operator may also name the task topic, because HMI tools subscribe
-// to what they write; nothing is ever delivered there.
+// one. An operator may also name the task topic and the safe topics, because HMI
+// tools subscribe to what they write; nothing is ever delivered there.
 func (r rights) maySubscribe(filter string) bool {
 	if !validFilter(filter) || dollar(filter) {
 		return false
@@ -91,7 +105,7 @@ func (r rights) maySubscribe(filter string) bool {
 	}
 	t := r.topics
 	switch {
-	case !reserved(filter), overlaps(filter, t.task), overlaps(filter, t.alarm):
+	case !reserved(filter), overlaps(filter, t.task), overlaps(filter, t.alarm), overlaps(filter, t.safes):
 		return true
 	case overlaps(filter, t.statuses), overlaps(filter, t.nodes), overlaps(filter, t.pins):
 		return true

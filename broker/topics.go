@@ -15,6 +15,8 @@ type topics struct {
 	status, state   affix  // of the status and state topics, around their one level
 	statuses, nodes string // as filters
 	pins            string // likewise
+	safe            string // what all safe topics begin with
+	safes           string // as a filter
 }
 
 // affix is what stands around the level that varies.
@@ -30,6 +32,8 @@ func newTopics(site string) (topics, error) {
 	}
 	t := topics{Topics: w, task: w.Task(), alarm: w.Alarm(), statuses: w.TaskStatus(anyLevel), nodes: w.NodeState(anyLevel),
 		pins: w.NodePin(anyLevel, anyLevel)}
+	t.safe = strings.TrimSuffix(w.Safe(anyLevel, ""), anyLevel)
+	t.safes = t.safe + "#"
 	t.status.prefix, t.status.suffix, _ = strings.Cut(t.statuses, anyLevel)
 	t.state.prefix, t.state.suffix, _ = strings.Cut(t.nodes, anyLevel)
 	return t, nil
@@ -53,6 +57,15 @@ func (t *topics) isPin(topic string) bool {
 	}
 	node, pin, ok := strings.Cut(rest, "/pin/")
 	return ok && node != "" && pin != "" && !strings.Contains(node, "/") && !strings.Contains(pin, "/")
+}
+
+// isSafe reports whether a publish on topic asks for a way to safe.
+func (t *topics) isSafe(topic string) bool {
+	if !strings.HasPrefix(topic, t.safe) {
+		return false
+	}
+	kind, _ := t.Parse(topic)
+	return kind == wire.TopicSafe
 }
 
 // reserved reports whether the topic or filter belongs to the system: ours,

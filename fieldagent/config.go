@@ -255,6 +255,9 @@ func (c *Config) Validate() error {
 	if len(c.Labels) > wire.MaxLabels {
 		bad("label", fmt.Errorf("%d are too many, the limit is %d", len(c.Labels), wire.MaxLabels))
 	}
+	if n := labelBytes(c.Labels); n > wire.MaxLabelBytes {
+		bad("label", fmt.Errorf("all of them have %d bytes, the limit is %d", n, wire.MaxLabelBytes))
+	}
 	switch {
 	case c.GPIO == "":
 		need("gpio", "--gpio chardev for the pins of this board, or --gpio sim for simulated pins")
@@ -304,4 +307,13 @@ func sorted(m map[string]string) []string {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// labelBytes is what the labels take of a hello, which must hold all pins as well.
+func labelBytes(labels map[string]string) int {
+	n := 0
+	for k, v := range labels {
+		n += len(k) + len(v)
+	}
+	return n
 }

@@ -55,6 +55,12 @@ func (g *Gateway) Nodes(ctx context.Context) (list []engine.NodeState, err error
 	return list, err
 }
 
+// Owed returns the ways to safe that nobody has confirmed yet.
+func (g *Gateway) Owed(ctx context.Context) (list []engine.Owed, err error) {
+	err = g.loop.ask(ctx, func(e *engine.Engine) { list = e.Owed() })
+	return list, err
+}
+
 // Health says how the gateway is doing. It does not block.
 func (g *Gateway) Health() api.Health {
 	h := api.Health{Ready: true, Version: g.cfg.Version, Uptime: time.Since(g.start), Epoch: g.epoch, Open: int(g.open.Load())}

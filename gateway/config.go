@@ -59,10 +59,13 @@ type Config struct {
 
 	// Version is the program's own, for health and logs.
 	Version string `yaml:"-"`
+	// LogLost is how many lines of the program's log have got lost; nil for none.
+	LogLost func() uint64 `yaml:"-"`
+	// OnFatal is called when the store has died; see storage.Options.
+	OnFatal func(error) `yaml:"-"`
 	// The rest is for tests and benchmarks.
-	OnFatal func(error) `yaml:"-"` // see storage.Options
-	FS      vfs.FS      `yaml:"-"` // see storage.Options
-	Log     Log         `yaml:"-"` // instead of the ledger on disk
+	FS  vfs.FS `yaml:"-"` // see storage.Options
+	Log Log    `yaml:"-"` // instead of the ledger on disk
 }
 
 // Delivery are the numbers of dispatch and confirmation (see engine.Config).

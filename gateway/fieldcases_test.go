@@ -165,7 +165,7 @@ func TestF12_NoLevelIsShownThatTheAgentHasNotTold(t *testing.T) {
 	}
 	// Given up without a word of the agent: unknown, not the wish.
 	s.pass(10*time.Minute, "pump-2")
-	if i := s.only("silent"); i.State != engine.StateTimeout || !scada.OutcomeUnknown(i) {
+	if i := s.only("silent"); i.State != engine.StateTimeout || !i.OutcomeUnknown() {
 		t.Errorf("silent: %v", i.State)
 	}
 	s.showsNoLevel("silent")

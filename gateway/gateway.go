@@ -121,7 +121,7 @@ func (g *Gateway) doors(topics wire.Topics) error {
 	g.broker = b
 	g.boxes = newOutboxes(topics, b, g.log)
 	g.board = newBoard(topics, b, g.log)
-	g.m.gauges(g.store, b, g.boxes)
+	g.m.gauges(g.store, b, g.boxes, g.cfg.LogLost)
 	if g.http, err = net.Listen("tcp", g.cfg.HTTP); err != nil {
 		return fmt.Errorf("listen for HTTP on %s: %w; is another gateway running? choose another address with --http", g.cfg.HTTP, err)
 	}

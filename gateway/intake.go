@@ -28,8 +28,12 @@ type intake struct {
 	log    *slog.Logger
 }
 
-// Submit implements broker.Handler: a publish on the task topic.
+// Submit implements broker.Handler: a publish on the task topic or on a safe topic.
 func (k *intake) Submit(s broker.Submission, done func(broker.Verdict)) {
+	if kind, target := k.topics.Parse(s.Topic); kind == wire.TopicSafe {
+		k.safe(s, target, done)
+		return
+	}
 	spec, warnings, err := scada.ParseTask(s.Payload, scada.JSON, scada.Options{Site: k.topics.Site(), Now: time.Now().UnixMilli()})
 	if err != nil {
 		k.m.refused.WithLabelValues("mqtt", "invalid").Inc()
@@ -43,13 +47,38 @@ func (k *intake) Submit(s broker.Submission, done func(broker.Verdict)) {
 		// MQTT 5 message expiry is a time limit like any other.
 		spec.TTLMs = s.Expiry.Milliseconds()
 	}
-	in := &engine.Submit{Spec: spec, Path: engine.PathMQTT, Dup: s.Dup,
-		Source: engine.Source{Via: "mqtt", Actor: actor(s.Username, s.ClientID), Client: s.ClientID}}
+	in := submission(s, spec)
+	in.Dup = s.Dup
 	if s.QoS > 0 && s.ClientID != "" {
 		sum := sha256.Sum256(s.Payload)
 		in.Mark = &engine.Mark{Client: s.ClientID, PacketID: s.PacketID, Sum: [16]byte(sum[:16])}
 	}
-	in.Reply = func(r engine.Reply) { k.finish(done)(verdict(k.topics, spec.TaskID, r, warnings)) }
+	k.submit(in, warnings, done)
+}
+
+// safe takes a publish on a safe topic, whatever is in it. Unlike a task it is never
+// taken for the second copy of an earlier one: an output that is driven to its safe
+// level once too often is better than one that is not.
+func (k *intake) safe(s broker.Submission, target string, done func(broker.Verdict)) {
+	node, pin := wire.SafeTarget(target)
+	spec, err := scada.Verb(wire.IntentSafe, node, pin, "")
+	if err != nil {
+		k.m.refused.WithLabelValues("mqtt", "invalid").Inc()
+		k.finish(done)(faulty(err))
+		return
+	}
+	spec.TTLMs = s.Expiry.Milliseconds() // its own time limit, the only one that it can have
+	k.submit(submission(s, spec), nil, done)
+}
+
+func submission(s broker.Submission, spec engine.Spec) *engine.Submit {
+	return &engine.Submit{Spec: spec, Path: engine.PathMQTT,
+		Source: engine.Source{Via: "mqtt", Actor: actor(s.Username, s.ClientID), Client: s.ClientID}}
+}
+
+func (k *intake) submit(in *engine.Submit, warnings []scada.Warning, done func(broker.Verdict)) {
+	taskID := in.Spec.TaskID
+	in.Reply = func(r engine.Reply) { k.finish(done)(verdict(k.topics, taskID, r, warnings)) }
 	if err := k.put(in); err != nil {
 		done(broker.Verdict{Reason: broker.Unavailable, Text: "the gateway is stopping or too busy: " + err.Error() + "; send the task again"})
 	}

@@ -6,10 +6,15 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	stdlog "log"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"time"
+
+	"github.com/apollo-11/apollo11/storage"
+	"github.com/apollo-11/apollo11/wire/logsink"
 )
 
 // Exit codes.
@@ -59,19 +64,37 @@ what was not acknowledged is in an unknown state: start again to recover.
 `
 
 // Main is the program apollo-gateway. It returns its exit code when ctx ends or
-// the gateway fails.
-func Main(ctx context.Context, version string, args []string, stdout, stderr io.Writer) int {
-	cfg, lg, done, err := parse(version, args, stdout, stderr)
+// the gateway fails. Nothing in it waits for whoever reads stdout and stderr; only
+// at the end the last words have logsink.FlushLimit each. with changes the
+// configuration, for tests.
+func Main(ctx context.Context, version string, args []string, stdout, stderr io.Writer, with ...func(*Config)) int {
+	out, errs := logsink.New(stdout), logsink.New(stderr)
+	flush := func() { errs.Close(logsink.FlushLimit); out.Close(logsink.FlushLimit) }
+	defer flush()
+	// Libraries that have found no other way to speak.
+	defer stdlog.SetOutput(stdlog.Writer())
+	stdlog.SetOutput(errs)
+	cfg, lg, done, err := parse(version, args, out, errs)
 	if err != nil {
-		say(stderr, "apollo-gateway: %v\n\nSee apollo-gateway --help.\n", err)
+		say(errs, "apollo-gateway: %v\n\nSee apollo-gateway --help.\n", err)
 		return exitUsage
 	}
 	if done {
 		return exitDone
 	}
 	cfg.Version = version
-	if err := serve(ctx, cfg, lg, stdout); err != nil {
-		say(stderr, "apollo-gateway: %v\n", err)
+	cfg.LogLost = func() uint64 { return out.Lost() + errs.Lost() }
+	cfg.OnFatal = func(err error) {
+		lg.Error("store stopped, ending the process", "error", err)
+		say(errs, "storage: %v\n", err)
+		flush()
+		os.Exit(storage.ExitCode)
+	}
+	for _, f := range with {
+		f(&cfg)
+	}
+	if err := serve(ctx, cfg, lg, out); err != nil {
+		say(errs, "apollo-gateway: %v\n", err)
 		return exitFailed
 	}
 	return exitDone
@@ -105,7 +128,7 @@ func serve(ctx context.Context, cfg Config, lg *slog.Logger, stdout io.Writer) e
 
 // parse reads flags and the configuration file. done means that there is nothing
 // more to do.
-func parse(version string, args []string, stdout, stderr io.Writer) (cfg Config, lg *slog.Logger, done bool, err error) {
+func parse(version string, args []string, stdout io.Writer, stderr *logsink.Sink) (cfg Config, lg *slog.Logger, done bool, err error) {
 	fs := flag.NewFlagSet("apollo-gateway", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	var file, level, format, strip string
@@ -175,19 +198,15 @@ func override(cfg *Config, flags Config) {
 	}
 }
 
-func logger(w io.Writer, level, format string) (*slog.Logger, error) {
+func logger(to *logsink.Sink, level, format string) (*slog.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		return nil, fmt.Errorf("log level %q: want debug, info, warn or error", level)
 	}
-	o := &slog.HandlerOptions{Level: l}
-	switch format {
-	case "text":
-		return slog.New(slog.NewTextHandler(w, o)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(w, o)), nil
+	if format != "text" && format != "json" {
+		return nil, fmt.Errorf("log format %q: want text or json", format)
 	}
-	return nil, fmt.Errorf("log format %q: want text or json", format)
+	return to.Logger(l, format == "json"), nil
 }
 
 // loopback reports whether an address is reachable from this machine only.

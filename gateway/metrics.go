@@ -58,7 +58,7 @@ func (m *metrics) narrowband(connected bool) {
 }
 
 // gauges registers figures that are read when somebody looks.
-func (m *metrics) gauges(s *storage.Store, b *broker.Broker, o *outboxes) {
+func (m *metrics) gauges(s *storage.Store, b *broker.Broker, o *outboxes, logLost func() uint64) {
 	gauge := func(name, help string, f func() float64) {
 		m.reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
 	}
@@ -70,6 +70,13 @@ func (m *metrics) gauges(s *storage.Store, b *broker.Broker, o *outboxes) {
 	counter("apollo_store_disk_slow_total", "Disk operations of more than 5 s.", func() float64 { return float64(s.Stats().DiskSlow) })
 	counter("apollo_outbox_dropped_total", "Messages to nodes that were not sent; the engine sends them again.",
 		func() float64 { return float64(o.dropped.Load()) })
+	counter("apollo_log_lines_dropped_total", "Lines of the log that were not written: nobody read them in time, or writing failed.",
+		func() float64 {
+			if logLost == nil {
+				return 0
+			}
+			return float64(logLost())
+		})
 	_ = b
 }
 

@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// exitCode is EX_SOFTWARE of sysexits.h: a supervisor sees that the process
-// stopped itself, and starts it again to recover from disk.
-const exitCode = 70
+// ExitCode is that of a process whose store has died, EX_SOFTWARE of sysexits.h: a
+// supervisor sees that it stopped itself, and starts it again to recover from disk.
+const ExitCode = 70
 
 // death is the one-way switch from a living store to a dead one.
 type death struct {
@@ -73,13 +73,14 @@ func (d *death) stop(cause error) {
 	panic(engineStop{cause})
 }
 
-// exitProcess is the default OnFatal.
+// exitProcess is the default OnFatal. It waits for whoever reads stderr; a program
+// that must not sets its own.
 func exitProcess(log *slog.Logger) func(error) {
 	return func(err error) {
 		log.Error("store stopped, ending the process", "error", err)
 		// The logger may be a silent one, and this must be seen.
 		fmt.Fprintf(os.Stderr, "storage: %v\n", err)
-		os.Exit(exitCode)
+		os.Exit(ExitCode)
 	}
 }
 

@@ -22,6 +22,8 @@ var cddlTypes = map[string]string{
 	"wire.Kind": `\d+`, "wire.Token": "token", "wire.Trace": "trace", "wire.RawMap": "any-map",
 	"wire.Priority": "priority", "wire.Phase": "phase", "wire.Status": "status", "wire.Code": "code",
 	"wire.LeaseEnd": "lease-end", "[]wire.Foreign": `\[0\*64 foreign\]`,
+	"wire.Rules": "rules", "wire.LineKey": "line", "[]wire.LineKey": `\[0\*256 line\]`, "wire.PinFlags": "pin-flags",
+	"[]wire.PinTraits": `\[0\*1024 pin-traits\]`, "[]uint16": `\[0\*1024 uint16\]`, "[]uint8": "levels",
 	"bool": "bool", "string": "sentence|key|intent|short|name", "int64": "millis",
 	"uint8": "uint8|attempt|percent|level", "uint16": "uint16", "uint32": "uint32", "uint64": "uint64|seq|session|event-number",
 	"map[string]string": "labels", "[]string": `\[0\*1024 (intent|name)\]`,
@@ -98,7 +100,7 @@ func TestSchemaMatchesTheMessages(t *testing.T) {
 	types := map[string]reflect.Type{
 		"token": reflect.TypeFor[wire.Token](), "ref": reflect.TypeFor[wire.Ref](),
 		"running": reflect.TypeFor[wire.Running](), "state": reflect.TypeFor[wire.State](),
-		"foreign": reflect.TypeFor[wire.Foreign](),
+		"foreign": reflect.TypeFor[wire.Foreign](), "pin-traits": reflect.TypeFor[wire.PinTraits](),
 	}
 	kinds := map[string]wire.Kind{}
 	for _, s := range samples(t) {
@@ -169,7 +171,9 @@ func TestSchemaNamesTheLimits(t *testing.T) {
 		fmt.Sprintf("sentence = tstr .size (0..%d)", wire.MaxDetailBytes),
 		fmt.Sprintf("at most %d, %d elements,\n; %d pairs", wire.MaxNestedLevels, wire.MaxArrayElements, wire.MaxMapPairs),
 		fmt.Sprintf("0*%d ref", wire.MaxRefs), fmt.Sprintf("0*%d running", wire.MaxRefs), fmt.Sprintf("0*%d state", wire.MaxRefs),
-		fmt.Sprintf("0*%d foreign", wire.MaxForeign),
+		fmt.Sprintf("0*%d foreign", wire.MaxForeign), fmt.Sprintf("0*%d line", wire.MaxLines),
+		fmt.Sprintf("at most %d, 0 for no limit", wire.MaxMaxOn.Milliseconds()), fmt.Sprintf("levels = bstr .size (1..%d)", wire.MaxArrayElements/4),
+		fmt.Sprintf("rules = uint8              ; absent for none, %d:", wire.NewestRules),
 		fmt.Sprintf("{ 0*%d name => tstr .size (0..%d) }", wire.MaxLabels, 2*wire.MaxNodeLen),
 		fmt.Sprintf("attempt = 1..%d", wire.MaxAttempt),
 		fmt.Sprintf("[A-Za-z0-9._:-]{1,%d}-", wire.MaxSiteLen),

@@ -16,7 +16,7 @@ const (
 	// CodeNever answers a compact query: the agent does not know the attempt. It
 	// never arrived, or was forgotten.
 	CodeNever Code = 3
-	// CodeDriven: a line has been driven to its safe level, and that is not on the
+	// CodeDriven means that a line has been driven to its safe level, and that is not on the
 	// agent's disk yet, or came in a compact frame, which leaves no record. It settles
 	// nothing.
 	CodeDriven Code = 4
@@ -47,9 +47,9 @@ const (
 	CodeStaleToken    Code = 37 // a newer attempt of this instruction is known
 	CodeUnsupported   Code = 38 // the pin or the board cannot do this
 	CodeLocal         Code = 39 // the LOCAL switch of the node is on: a person works there by hand (C15)
-	// CodeHeldSafe: the line is held at its safe level until somebody releases it.
+	// CodeHeldSafe means that the line is held at its safe level until somebody releases it.
 	CodeHeldSafe Code = 40
-	// CodeMapChanged: the pin's name means another line than when it was sent.
+	// CodeMapChanged means that the pin's name stands for another line than when it was sent.
 	CodeMapChanged Code = 41
 )
 
@@ -138,6 +138,23 @@ func (c Code) Final() bool {
 	return k != ClassProgress && k != ClassInvalid
 }
 
+// OldCode is what a gateway that follows no Rules is told instead: the nearest that
+// it knows. A number that it does not know would be an unknown outcome there, and
+// these mean that nothing has begun.
+func (c Code) OldCode() Code {
+	switch c {
+	case CodeSuperseded:
+		return CodeCancelled
+	case CodeHeldSafe:
+		return CodeNotPermitted
+	case CodeMapChanged:
+		return CodeNoSuchPin
+	case CodeDriven:
+		return CodeStarted
+	}
+	return c
+}
+
 // Phase is the kind of an Event.
 type Phase uint8
 
@@ -176,8 +193,9 @@ func (p Phase) String() string {
 	return fmt.Sprintf("phase_%d", uint8(p))
 }
 
-// LeaseEnd says why the lease of an output ended. In all cases but LeaseReplaced
-// and LeaseFailed the pin is at its safe level.
+// LeaseEnd says why the lease of an output ended. In all cases but LeaseReplaced,
+// LeaseFailed, LeaseReload and LeaseHand the pin is at its safe level; the event's
+// payload says at which level it is.
 type LeaseEnd uint8
 
 const (
@@ -200,7 +218,10 @@ const (
 // OldLeaseEnd is what a gateway that follows no Rules is told instead: the nearest
 // that it knows.
 func (e LeaseEnd) OldLeaseEnd() LeaseEnd {
-	if e > LeaseFailed {
+	switch {
+	case e == LeaseHand || e == LeaseReload:
+		return LeaseReplaced // it promises no level
+	case e > LeaseFailed:
 		return LeaseStopped
 	}
 	return e

@@ -21,12 +21,12 @@ func allCodes() []wire.Code {
 
 func TestCodesAreCompleteAndUnique(t *testing.T) {
 	classes := map[wire.Class][]wire.Code{
-		wire.ClassProgress:  {wire.CodeNone, wire.CodeReceived, wire.CodeStarted, wire.CodeNever},
+		wire.ClassProgress:  {wire.CodeNone, wire.CodeReceived, wire.CodeStarted, wire.CodeNever, wire.CodeDriven},
 		wire.ClassSuccess:   {wire.CodeOK},
-		wire.ClassCancelled: {wire.CodeCancelled},
+		wire.ClassCancelled: {wire.CodeCancelled, wire.CodeSuperseded},
 		wire.ClassUnknown:   {wire.CodeUnknown, wire.CodeInterrupted},
 		wire.ClassRefused: {wire.CodeUnknownIntent, wire.CodeBadArgs, wire.CodeExpired, wire.CodeNoSuchPin,
-			wire.CodeNotPermitted, wire.CodeStaleToken, wire.CodeUnsupported, wire.CodeLocal},
+			wire.CodeNotPermitted, wire.CodeStaleToken, wire.CodeUnsupported, wire.CodeLocal, wire.CodeHeldSafe, wire.CodeMapChanged},
 		wire.ClassRetryable: {wire.CodeTimeout, wire.CodeDependency, wire.CodeResources, wire.CodeBusy, wire.CodeIO},
 		wire.ClassPermanent: {wire.CodeFailed, wire.CodeInternal},
 	}
@@ -86,10 +86,43 @@ func TestPhaseNames(t *testing.T) {
 }
 
 func TestLeaseEndNames(t *testing.T) {
-	want := []string{"end_0", "expired", "replaced", "loss", "stopped", "restart", "failed", "end_7"}
+	want := []string{"end_0", "expired", "replaced", "loss", "stopped", "restart", "failed",
+		"local", "reload", "cancelled", "hand", "end_11"}
 	for n, s := range want {
 		if got := wire.LeaseEnd(n).String(); got != s {
 			t.Errorf("end %d is %q, want %q", n, got, s)
+		}
+	}
+}
+
+// What a gateway is told that follows no rules it can read, and nothing of it says
+// more than is true: of what has not begun that it has not, of a pin that is not
+// known to be safe nothing.
+func TestOldGatewaysAreToldWhatTheyCanRead(t *testing.T) {
+	old := map[wire.Code]wire.Code{
+		wire.CodeSuperseded: wire.CodeCancelled, wire.CodeHeldSafe: wire.CodeNotPermitted,
+		wire.CodeMapChanged: wire.CodeNoSuchPin, wire.CodeDriven: wire.CodeStarted,
+	}
+	for _, c := range allCodes() {
+		want, ok := old[c]
+		if !ok {
+			want = c
+		}
+		if got := c.OldCode(); got != want || got.Final() != c.Final() {
+			t.Errorf("%s is told as %s, want %s", c, got, want)
+		}
+	}
+	ends := map[wire.LeaseEnd]wire.LeaseEnd{
+		wire.LeaseLocal: wire.LeaseStopped, wire.LeaseReload: wire.LeaseReplaced,
+		wire.LeaseCancelled: wire.LeaseStopped, wire.LeaseHand: wire.LeaseReplaced,
+	}
+	for e := wire.LeaseExpired; e <= wire.LeaseHand; e++ {
+		want, ok := ends[e]
+		if !ok {
+			want = e
+		}
+		if got := e.OldLeaseEnd(); got != want {
+			t.Errorf("the end %s is told as %s, want %s", e, got, want)
 		}
 	}
 }

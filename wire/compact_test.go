@@ -15,6 +15,9 @@ func TestCompactRoundTrip(t *testing.T) {
 	for _, seq := range []uint64{1, 127, 128, 1<<14 - 1, 1 << 14, 1<<21 - 1, 1 << 21, 1<<28 - 1, 1 << 28, wire.MaxCompactSeq} {
 		for _, attempt := range []uint8{1, 2, wire.MaxAttempt} {
 			frames = append(frames, wire.CompactQuery{Seq: seq, Attempt: attempt}, wire.CompactCancel{Seq: seq, Attempt: attempt})
+			if attempt == 1 {
+				frames = append(frames, wire.CompactSafe{Seq: seq}, wire.CompactSafe{Seq: seq, Line: lineA.Hash()}, wire.CompactSafe{Seq: seq, Line: 1})
+			}
 			for _, c := range allCodes()[1:] {
 				frames = append(frames, wire.CompactAck{Seq: seq, Attempt: attempt, Code: c})
 			}
@@ -52,6 +55,9 @@ func TestB3_CompactAckSize(t *testing.T) {
 		if n := len(b) + mac; n > tt.most || n > wire.MaxCompactBytes {
 			t.Errorf("sequence %d: %d bytes with a MAC, want at most %d", tt.seq, n, tt.most)
 		}
+		if b, err = (wire.CompactSafe{Seq: tt.seq, Line: 1<<16 - 1}).Encode(); err != nil || len(b)+mac > tt.most {
+			t.Errorf("safe with sequence %d: %d bytes with a MAC, want at most %d (%v)", tt.seq, len(b)+mac, tt.most, err)
+		}
 	}
 }
 
@@ -60,6 +66,7 @@ func TestCompactFramesThatCannotBeSent(t *testing.T) {
 		wire.CompactQuery{Attempt: 1}, wire.CompactQuery{Seq: 1}, wire.CompactQuery{Seq: wire.MaxCompactSeq + 1, Attempt: 1},
 		wire.CompactQuery{Seq: math.MaxUint64, Attempt: 1},
 		wire.CompactCancel{Attempt: 1}, wire.CompactCancel{Seq: 1}, wire.CompactCancel{Seq: wire.MaxCompactSeq + 1, Attempt: 1},
+		wire.CompactSafe{}, wire.CompactSafe{Line: 1}, wire.CompactSafe{Seq: wire.MaxCompactSeq + 1},
 		wire.CompactAck{Attempt: 1, Code: wire.CodeOK}, wire.CompactAck{Seq: 1, Code: wire.CodeOK},
 		wire.CompactAck{Seq: 1, Attempt: 1}, wire.CompactAck{Seq: 1, Attempt: 1, Code: 200},
 		wire.CompactAck{Seq: wire.MaxCompactSeq + 1, Attempt: 1, Code: wire.CodeOK},
@@ -79,7 +86,11 @@ func TestBadCompactFrames(t *testing.T) {
 		"version 0":                 "01 01 01 10",
 		"version 2":                 "21 01 01 10",
 		"kind 0":                    "10 01 01 10",
-		"kind 4":                    "14 01 01 10",
+		"kind 5":                    "15 01 01 10",
+		"safe without a line":       "14 01",
+		"safe with half a line":     "14 01 01",
+		"safe with an attempt":      "14 01 01 01 10",
+		"safe of number 0":          "14 00 01 10",
 		"sequence 0":                "11 00 01 10",
 		"sequence cut":              "11 80",
 		"sequence cut in the frame": "11 ff ff ff ff ff",

@@ -74,7 +74,7 @@ func assemble(ps []pair) []byte {
 // needed are the keys without which a message is refused. All others may be
 // missing or null and then mean zero.
 var needed = map[string][]uint64{
-	"instruction": {0, 1, 2, 3, 4, 5}, "cancel": {0, 1, 3}, "query": {0, 1}, "welcome": {0, 1, 3}, "eventack": {0},
+	"instruction": {0, 1, 2, 3, 4, 5}, "cancel": {0, 1, 3}, "query": {0, 1}, "welcome": {0, 1, 3}, "eventack": {0}, "release": {0, 1},
 	"hello": {0, 1, 2, 5, 8, 9}, "event": {0, 1, 2, 3, 4, 5}, "heartbeat": {0, 1}, "report": {0}, "digest": {0, 1}, "goodbye": {0, 1},
 }
 
@@ -204,6 +204,21 @@ func TestUnfitMessages(t *testing.T) {
 		{"event/full", func(m wire.Message) {
 			m.(*wire.Event).Payload = append(unhex(t, "a1 6161 59 2000"), make([]byte, wire.MaxPayloadBytes)...)
 		}},
+		{"instruction/ordered", func(m wire.Message) { m.(*wire.Instruction).Lines[1] = 0 }},
+		{"instruction/ordered", func(m wire.Message) {
+			m.(*wire.Instruction).Lines = slices.Repeat([]wire.LineKey{1}, wire.MaxLines+1)
+		}},
+		{"release/full", func(m wire.Message) { m.(*wire.Release).Seq = 0 }},
+		{"welcome/rules", func(m wire.Message) { m.(*wire.Welcome).Holds[0] = 0 }},
+		{"welcome/rules", func(m wire.Message) {
+			m.(*wire.Welcome).Holds = slices.Repeat([]wire.LineKey{1}, wire.MaxLines+1)
+		}},
+		{"hello/rules", func(m wire.Message) { m.(*wire.Hello).Traits[1].Line = 0 }},
+		{"hello/rules", func(m wire.Message) { m.(*wire.Hello).Traits = m.(*wire.Hello).Traits[:1] }},
+		{"hello/rules", func(m wire.Message) { m.(*wire.Hello).Pins = m.(*wire.Hello).Pins[:1] }},
+		{"hello/rules", func(m wire.Message) { m.(*wire.Hello).Traits[0].MaxOnMs = uint64(wire.MaxMaxOn.Milliseconds()) + 1 }},
+		{"hello/rules", func(m wire.Message) { m.(*wire.Hello).Actuating[0] = 2 }},
+		{"heartbeat/levels", func(m wire.Message) { m.(*wire.Heartbeat).Levels = make([]byte, wire.MaxArrayElements/4+1) }},
 		{"heartbeat/full", func(m wire.Message) { m.(*wire.Heartbeat).Running[0].Percent = 101 }},
 		{"heartbeat/full", func(m wire.Message) { m.(*wire.Heartbeat).Running[0].Token = wire.Token{} }},
 		{"heartbeat/full", func(m wire.Message) {
@@ -211,7 +226,7 @@ func TestUnfitMessages(t *testing.T) {
 			h.Running = slices.Repeat(h.Running, wire.MaxRefs+1)
 		}},
 		{"report/full", func(m wire.Message) { m.(*wire.Report).States[0].Status = 0 }},
-		{"report/full", func(m wire.Message) { m.(*wire.Report).States[0].Status = 5 }},
+		{"report/full", func(m wire.Message) { m.(*wire.Report).States[0].Status = 7 }},
 		{"report/full", func(m wire.Message) {
 			r := m.(*wire.Report)
 			r.States = slices.Repeat(r.States, wire.MaxRefs)

@@ -35,11 +35,11 @@ type Traits struct {
 	Safe bool
 }
 
-// Careful adds the cautions of other traits, as an agent tells them: nothing that it
-// says makes an intent less careful than it is declared.
+// Careful takes the word of an agent that an intent moves something (Hello.Actuating):
+// it can only make an intent more careful than it is declared.
 func (t Traits) Careful(actuates bool) Traits {
 	if actuates && t.Still {
-		t.Still, t.Holds, t.Repeatable = false, HoldsBoard, false
+		return Traits{Reboots: t.Reboots}
 	}
 	return t
 }
@@ -49,7 +49,8 @@ type argument struct {
 	name, text string
 }
 
-// Declaration is one intent, whole: what is not here is nowhere.
+// Declaration is one intent, whole: what is not here is nowhere. One without Traits is
+// taken to move something and to hold the whole board.
 type Declaration struct {
 	Name string
 	// Text says in a few words what it does.
@@ -72,7 +73,7 @@ type Act struct {
 	Sets, Level, Pulse bool
 	// Lasts is how long it takes by itself: its time limit must leave room for that.
 	Lasts time.Duration
-	// MaxOn is the time after which a level falls back, 0 for what the pin map says.
+	// MaxOn is the time after which the level falls back, 0 for what the pin map says.
 	MaxOn time.Duration
 	// Release ends the hold of a gpio.safe.
 	Release bool
@@ -178,17 +179,25 @@ var declarations = []Declaration{
 		arguments: []argument{argPinOrAll},
 		parse: func(m map[string]any) (Args, error) {
 			pin, err := pinOrAllArg(m)
-			return GPIOSafe{pin}, err
+			if err != nil {
+				return nil, err
+			}
+			return GPIOSafe{pin}, nil
 		},
 		act: func(args Args) Act { return Act{Pins: onePin(args.(GPIOSafe).Pin)} },
 	},
 	{
+		// It moves nothing and waits for no line, but it has a number all the same: a
+		// hold that is younger than it (Order, or Seq) stays, and it ends superseded.
 		Name: IntentRelease, Text: "let outputs that gpio.safe holds be set again",
 		Traits:    Traits{Still: true, Holds: HoldsNothing, Repeatable: true},
 		arguments: []argument{argPinOrAll},
 		parse: func(m map[string]any) (Args, error) {
 			pin, err := pinOrAllArg(m)
-			return GPIORelease{pin}, err
+			if err != nil {
+				return nil, err
+			}
+			return GPIORelease{pin}, nil
 		},
 		act: func(args Args) Act { return Act{Pins: onePin(args.(GPIORelease).Pin), Release: true} },
 	},
@@ -279,12 +288,12 @@ func (d Declaration) Arguments() [][2]string {
 	return list
 }
 
-// ActOf is what checked arguments mean; nil arguments are those of an intent that is
-// not built in.
+// ActOf is what checked arguments mean. nil is for the arguments of an intent that is
+// not built in; of one that is built in nobody knows then what it does.
 func ActOf(intent string, args Args) Act {
 	d := declared[intent]
 	if d == nil || args == nil {
-		return Act{Traits: TraitsOf(intent)}
+		return Act{}
 	}
 	var a Act
 	if d.act != nil {

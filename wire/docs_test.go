@@ -144,7 +144,7 @@ func TestDocumentedTopics(t *testing.T) {
 	var want []string
 	for _, s := range []string{
 		tp.Cmd("NODE"), tp.Evt("NODE"), wire.NarrowbandUp("000000"), wire.NarrowbandDown("000000"), tp.Task(),
-		tp.TaskStatus("TASK"), tp.NodeState("NODE"), tp.NodePin("NODE", "PIN"), tp.Alarm(), tp.Reply("CLIENT"),
+		tp.TaskStatus("TASK"), tp.Safe("NODE", ""), tp.Safe("NODE", "PIN"), tp.NodeState("NODE"), tp.NodePin("NODE", "PIN"), tp.Alarm(), tp.Reply("CLIENT"),
 	} {
 		want = append(want, "`"+fill.Replace(s)+"`")
 	}
@@ -165,7 +165,7 @@ func TestDocumentedLimits(t *testing.T) {
 	var want []string
 	for _, n := range []uint64{
 		wire.MaxMessageBytes, wire.MaxArgsBytes, wire.MaxPayloadBytes, wire.MaxDetailBytes, wire.MaxNestedLevels, wire.MaxArrayElements,
-		wire.MaxMapPairs, wire.MaxRefs, wire.MaxForeign, wire.MaxLabels, wire.MaxAttempt, wire.MaxCompactSeq, wire.MaxCompactBytes,
+		wire.MaxMapPairs, wire.MaxRefs, wire.MaxForeign, wire.MaxLabels, wire.MaxLines, wire.MaxAttempt, wire.MaxCompactSeq, wire.MaxCompactBytes,
 	} {
 		want = append(want, fmt.Sprint(n))
 	}

@@ -114,7 +114,10 @@ func FuzzParseKey(f *testing.F) {
 // FuzzParseArgs reads its input as a CBOR map and as a JSON object. What is
 // accepted has a canonical form that is read back to the same.
 func FuzzParseArgs(f *testing.F) {
-	intents := []string{wire.IntentGPIOWrite, wire.IntentGPIORead, wire.IntentGPIOPulse, wire.IntentCollectMetrics, wire.IntentReboot}
+	var intents []string
+	for _, d := range wire.Declarations() {
+		intents = append(intents, d.Name)
+	}
 	for i := range intents {
 		for _, s := range []string{
 			`{}`, `{"pin":"GPIO17","level":"on"}`, `{"pin":"GPIO17"}`, `{"pin":17}`, `{"pin":"GPIO17","width":"500ms","level":0}`,

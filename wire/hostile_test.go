@@ -139,6 +139,26 @@ func TestA21_OneMeaningOrARefusal(t *testing.T) {
 	}
 }
 
+// A list of numbers for bytes means the bytes; what does not fit a byte is refused.
+func TestA21_LevelsOfAHeartbeat(t *testing.T) {
+	const head, canonical = "a3 00 12 01 05 0a", "a5 00 12 01 05 02 00 03 00 0a 42 0102"
+	for h, want := range map[string]string{
+		"42 0102": canonical, "82 01 02": canonical, "82 1801 02": canonical,
+		"62 6162": "", "82 01 190100": "", "82 01 20": "", "82 01 f5": "", "82 01 f90000": "", "5f 41 01 ff": "", "c2 42 0102": "",
+	} {
+		m, err := wire.DecodeUplink(unhex(t, head+h))
+		if want == "" {
+			if err == nil {
+				t.Errorf("%s was read as %+v", h, m)
+			}
+			continue
+		}
+		if err != nil || !bytes.Equal(encode(t, m), unhex(t, want)) {
+			t.Errorf("%s was read as %+v, %v", h, m, err)
+		}
+	}
+}
+
 // Arguments are looked at by DecodeMap, so that an agent can answer bad ones.
 func TestA21_ValuesInMaps(t *testing.T) {
 	tests := []struct {

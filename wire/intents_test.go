@@ -147,6 +147,16 @@ func TestParseArgs(t *testing.T) {
 		{"I13 edge as a number", wire.IntentGPIOWatch, watched, `"for":"1m","edge":1`, nil, "edge"},
 		{"a level to watch for", wire.IntentGPIOWatch, watched, `"for":"1m","level":1`, nil, "level"},
 
+		{"safe of a pin", wire.IntentSafe, `{"pin":%s}`, `"valve-1"`, wire.GPIOSafe{Pin: "valve-1"}, ""},
+		{"safe of all", wire.IntentSafe, `{}%s`, ``, wire.GPIOSafe{}, ""},
+		{"A1 safe of an empty name is not safe of all", wire.IntentSafe, `{"pin":%s}`, `""`, nil, "pin"},
+		{"A1 safe of null is not safe of all", wire.IntentSafe, `{"pin":%s}`, `null`, nil, "pin"},
+		{"I10 safe of a number", wire.IntentSafe, `{"pin":%s}`, `17`, nil, "pin"},
+		{"safe with a level", wire.IntentSafe, `{"pin":"valve-1","level":%s}`, `0`, nil, "level"},
+		{"release of a pin", wire.IntentRelease, `{"pin":%s}`, `"valve-1"`, wire.GPIORelease{Pin: "valve-1"}, ""},
+		{"release of all", wire.IntentRelease, `{}%s`, ``, wire.GPIORelease{}, ""},
+		{"A1 release of null is not release of all", wire.IntentRelease, `{"pin":%s}`, `null`, nil, "pin"},
+
 		{"no arguments", wire.IntentCollectMetrics, `{}%s`, ``, wire.CollectMetrics{}, ""},
 		{"arguments where there are none", wire.IntentCollectMetrics, `{"pin":%s}`, `"GPIO17"`, nil, "pin"},
 		{"another intent", "rotate_logs", `{}%s`, ``, nil, ""},
@@ -184,7 +194,12 @@ func TestA4_CanonicalArgumentsRoundTrip(t *testing.T) {
 		{wire.IntentGPIORead, wire.GPIORead{Pin: "GPIO17"}},
 		{wire.IntentGPIOPulse, wire.GPIOPulse{Pin: "GPIO17", Level: true, Width: wire.MaxPulse}},
 		{wire.IntentGPIOWatch, wire.GPIOWatch{Pin: "GPIO17", Edge: wire.EdgeFalling, For: wire.MaxWatch, Every: wire.MinEvery}},
+		{wire.IntentSafe, wire.GPIOSafe{}},
+		{wire.IntentSafe, wire.GPIOSafe{Pin: "valve-1"}},
+		{wire.IntentRelease, wire.GPIORelease{}},
+		{wire.IntentRelease, wire.GPIORelease{Pin: "valve-1"}},
 		{wire.IntentCollectMetrics, wire.CollectMetrics{}},
+		{wire.IntentReboot, wire.Reboot{}},
 	} {
 		intent, a := c.intent, c.a
 		if !wire.BuiltIn(intent) {

@@ -38,6 +38,9 @@ const (
 	// MaxLines bounds the lines that one instruction or a welcome names: all that a
 	// pin map can have.
 	MaxLines = 256
-	// MaxLabels bounds the labels of a node.
-	MaxLabels = 64
+	// MaxLabels bounds the labels of a node, MaxLabelBytes the bytes of them that an
+	// agent may be given: beside as many pins as a map can have, with names of full
+	// length and all their traits, they fit one hello. A gateway takes more.
+	MaxLabels     = 64
+	MaxLabelBytes = 8 << 10
 )

@@ -133,7 +133,40 @@ func TestLargestListsFit(t *testing.T) {
 		Args:     rawMap(t, map[string]any{"a": make([]byte, wire.MaxArgsBytes-6)}),
 		NotAfter: math.MaxInt64, TimeoutMs: math.MaxUint32, Priority: wire.PriorityLow, Trace: wire.NewTrace(1, 2),
 		SentAt: math.MinInt64, Resend: 255, Through: math.MaxUint64,
+		Order: math.MaxUint64, Lines: slices.Repeat([]wire.LineKey{math.MaxUint64}, wire.MaxLines), Keep: true,
 	})
+	encode(t, &wire.Welcome{Session: math.MaxUint64, Epoch: math.MaxUint64, Now: math.MaxInt64, HeartbeatMs: math.MaxUint32,
+		Refused: strings.Repeat("x", wire.MaxDetailBytes), Phases: wire.MaxPhase, Rules: 255,
+		Holds: slices.Repeat([]wire.LineKey{math.MaxUint64}, wire.MaxLines), Through: math.MaxUint64})
+	encode(t, &wire.Heartbeat{Session: 1, Running: slices.Repeat([]wire.Running{{Seq: math.MaxUint64, Token: tok, Percent: 100}}, wire.MaxRefs),
+		Foreign: slices.Repeat([]wire.Foreign{{Pin: strings.Repeat("p", wire.MaxPinLen), Commanded: 1, Found: 1}}, wire.MaxForeign),
+		Levels:  make([]byte, wire.MaxArrayElements/4), Room: math.MaxUint32})
+}
+
+// Whatever an agent can be configured to be fits one hello: as many pins as a map can
+// have, with names of full length and all their traits, and labels of the most bytes
+// that the configuration takes; with room for two dozen intents of full length.
+func TestTheLargestHelloFits(t *testing.T) {
+	h := &wire.Hello{
+		Session: math.MaxUint64, Incarnation: math.MaxUint64, Version: strings.Repeat("v", 64), Board: "chardev", Short: "000000",
+		First: math.MaxUint64, Next: math.MaxUint64, Clock: math.MinInt64, ClockSet: true, Workers: math.MaxUint16,
+		TopSeq: math.MaxUint64, TopToken: math.MaxUint64, Nonce: math.MaxUint64, Rules: 255, Local: true, Labels: map[string]string{},
+	}
+	for i := range wire.MaxLines {
+		h.Pins = append(h.Pins, fmt.Sprintf("%0*d", wire.MaxPinLen, i))
+		h.Traits = append(h.Traits, wire.PinTraits{Line: math.MaxUint64, Flags: math.MaxUint16, MaxOnMs: uint64(wire.MaxMaxOn.Milliseconds())})
+	}
+	for i := range wire.MaxLabels { // heads of keys and values are paid for beside their bytes
+		h.Labels[fmt.Sprintf("%0*d", wire.MaxNodeLen, i)] = strings.Repeat("x", wire.MaxLabelBytes/wire.MaxLabels-wire.MaxNodeLen)
+	}
+	for i := range 24 {
+		h.Intents = append(h.Intents, fmt.Sprintf("i%0*d", wire.MaxIntentLen-1, i))
+		h.Actuating = append(h.Actuating, uint16(i))
+	}
+	for _, d := range wire.Declarations() {
+		h.Intents = append(h.Intents, d.Name)
+	}
+	t.Logf("%d bytes", len(encode(t, h)))
 }
 
 func TestFitText(t *testing.T) {

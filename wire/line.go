@@ -1,6 +1,9 @@
 package wire
 
-import "hash/fnv"
+import (
+	"hash/fnv"
+	"time"
+)
 
 // LineKey stands for one kernel line of a board on the wire: whoever compares two
 // names of pins compares these (order at a line, marks, holds). It is the 64-bit
@@ -26,7 +29,8 @@ func (k LineKey) Hash() uint16 {
 
 // Rules is the version of the rules for order at a line and the way to safe that a
 // program follows (docs/safety.md). A program that names none follows none: its
-// instructions count their sequence, and it is told nothing that it can't read.
+// instructions count their sequence, and it is told nothing that it can't read (see
+// Code.OldCode and LeaseEnd.OldLeaseEnd).
 type Rules uint8
 
 // The versions.
@@ -59,6 +63,9 @@ type PinTraits struct {
 	Flags   PinFlags
 	MaxOnMs uint64 // longest time away from the safe level, 0 for no limit
 }
+
+// MaxMaxOn is the longest max_on that a pin map may have.
+const MaxMaxOn = 31 * 24 * time.Hour
 
 // Safe returns the safe level of a pin, and false if it has none.
 func (p PinTraits) Safe() (high, ok bool) {

@@ -96,7 +96,8 @@ type Release struct {
 
 // Query asks what became of some attempts. The answer is a Report. For an agent
 // that follows RulesOrder it also offers again, in this session, what it names: of
-// what waited when the agent was started nothing begins before.
+// what waited when the agent was started nothing begins before. So a gateway never
+// asks about what it has withdrawn: that it cancels.
 type Query struct {
 	K       Kind   `cbor:"0,keyasint"`
 	Refs    []Ref  `cbor:"1,keyasint"`
@@ -242,7 +243,7 @@ type Heartbeat struct {
 	Foreign []Foreign `cbor:"8,keyasint,omitempty"`
 	// Local says that the LOCAL switch is on: what would actuate is refused.
 	Local bool `cbor:"9,keyasint,omitempty"`
-	// Levels are how the pins of the latest hello stand, in its order: see
+	// Levels are how the pins of this session's hello stand, in its order: see
 	// PackLevels. Absent if the agent does not tell.
 	Levels []byte `cbor:"10,keyasint,omitempty"`
 	// Room is how many more instructions may wait in the agent, plus 1; 0 if it does
@@ -258,11 +259,14 @@ const (
 	StatusQueued  Status = 2 // received, not started
 	StatusRunning Status = 3
 	StatusDone    Status = 4 // its result follows, or was sent, as an Event
-	// StatusFull: the queue of the agent is full. It has not taken the attempt and
-	// does not know it; it may be sent again when there is room.
+	// The following are told to gateways that follow RulesOrder only; an older one
+	// refuses a report with a status that it does not know.
+	//
+	// StatusFull means that the queue of the agent is full. It has not taken the
+	// attempt and does not know it; it may be sent again when there is room.
 	StatusFull Status = 5
-	// StatusDriven: its line has been driven to the safe level and that is not on
-	// the agent's disk yet. It settles nothing.
+	// StatusDriven means that its line has been driven to the safe level and that this
+	// is not on the agent's disk yet. It settles nothing.
 	StatusDriven Status = 6
 )
 

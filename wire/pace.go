@@ -1,6 +1,9 @@
 package wire
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Numbers that both sides rely on. Each stands here once; whoever needs one of them
 // reads it here.
@@ -31,10 +34,22 @@ const (
 	HeartbeatEvery = 5 * time.Second
 )
 
-// TimeoutFor is the limit of an execution whose task names none.
+// TimeoutFor is the limit of an execution whose task names none, where nobody has
+// configured another default.
 func TimeoutFor(a Act) time.Duration {
-	if a.Lasts == 0 {
-		return DefaultTimeout
+	return time.Duration(LimitMs(a, 0, DefaultTimeout)) * time.Millisecond
+}
+
+// LimitMs is the limit that a gateway sends for what a task says, 0 for nothing; def
+// is its own default. The doors refuse a limit that is shorter than what the work takes
+// by itself; one that is just as long gets the room that its author has not thought of.
+func LimitMs(a Act, timeoutMs uint32, def time.Duration) uint32 {
+	limit := def
+	if timeoutMs != 0 {
+		limit = time.Duration(timeoutMs) * time.Millisecond
 	}
-	return max(DefaultTimeout, a.Lasts+TimeoutRoom)
+	if a.Lasts != 0 {
+		limit = max(limit, a.Lasts+TimeoutRoom)
+	}
+	return uint32(max(1, min(limit.Milliseconds(), math.MaxUint32)))
 }

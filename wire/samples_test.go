@@ -26,6 +26,9 @@ const (
 	sampleMillis = 1712345678901
 )
 
+// The lines of two pins, as a board names them.
+var lineA, lineB = wire.LineOf("gpiochip0:17"), wire.LineOf("gpiochip0:27")
+
 var sampleToken = wire.Token{Shard: 1, Seq: 4711, Rand: 0x9f3ab2c1}
 
 // samples returns every message type with nothing but what it needs, and with
@@ -49,6 +52,16 @@ func samples(t testing.TB) []sample {
 			Seq: 42, Key: sampleKey, Token: sampleToken, Attempt: 1, Intent: wire.IntentCollectMetrics,
 			Trace: trace, SentAt: sampleMillis + 1,
 		}, false},
+		{"instruction/ordered", &wire.Instruction{
+			Seq: 42, Key: sampleKey, Token: sampleToken, Attempt: 2, Intent: wire.IntentGPIOWrite, Args: args, TimeoutMs: 60_000,
+			Trace: trace, SentAt: sampleMillis + 1, Order: 57, Lines: []wire.LineKey{lineA, lineB}, Keep: true,
+		}, false},
+		{"instruction/safe", &wire.Instruction{
+			Seq: 43, Key: "default-1712345678901-43-8e43", Token: small, Attempt: 1, Intent: wire.IntentSafe, TimeoutMs: 60_000,
+			Trace: trace, SentAt: sampleMillis + 1,
+		}, false},
+		{"release/minimal", &wire.Release{Seq: 1}, false},
+		{"release/full", &wire.Release{Seq: 42, Through: 1000}, false},
 		{"cancel/minimal", &wire.Cancel{Seq: 1, Token: small}, false},
 		{"cancel/full", &wire.Cancel{Seq: 42, Token: sampleToken, Reason: "stopped by operator", Trace: trace, Through: 1000}, false},
 		{"query/minimal", &wire.Query{Refs: []wire.Ref{{Seq: 1, Token: small}}}, false},
@@ -59,6 +72,10 @@ func samples(t testing.TB) []sample {
 			Refused: "node pump-2 has the same short id", Through: 1000,
 		}, false},
 		{"welcome/phases", &wire.Welcome{Session: 1, Now: sampleMillis, HeartbeatMs: 5000, Phases: wire.PhaseLease, Through: 1000}, false},
+		{"welcome/rules", &wire.Welcome{
+			Session: 1, Epoch: 7, Now: sampleMillis, HeartbeatMs: 5000, Phases: wire.PhaseLease, Rules: wire.RulesOrder,
+			Holds: []wire.LineKey{lineA}, Through: 1000,
+		}, false},
 		{"eventack/minimal", &wire.EventAck{}, false},
 		{"eventack/full", &wire.EventAck{Through: math.MaxUint64, Gap: true}, false},
 
@@ -69,6 +86,23 @@ func samples(t testing.TB) []sample {
 			First: 990, Next: 1001, Clock: sampleMillis, ClockSet: true, Board: "sim", Workers: 8,
 		}, true},
 		{"hello/seen", &wire.Hello{Session: 1, Incarnation: 1, Short: "000000", First: 1, Next: 1, TopSeq: 42, TopToken: 4711}, true},
+		{"hello/rules", &wire.Hello{
+			Session: 0xdeadbeefcafe, Incarnation: 0xfeed, Short: wire.Short("pump-1"),
+			Intents: []string{wire.IntentGPIOWrite, "rinse"}, Pins: []string{"valve-1", "door"}, First: 1, Next: 1, Clock: sampleMillis,
+			Nonce: 0xbeef, Rules: wire.RulesOrder, Actuating: []uint16{1}, Local: true,
+			Traits: []wire.PinTraits{
+				{Line: lineA, Flags: wire.PinOutput | wire.PinHasSafe | wire.PinOnLoss | wire.PinCommanded | wire.PinHigh, MaxOnMs: 600_000},
+				{Line: lineB},
+			},
+		}, true},
+		{"event/superseded", &wire.Event{
+			Number: 1004, Seq: 42, Token: sampleToken, Attempt: 2, Phase: wire.PhaseProcessed, ReceivedAt: sampleMillis + 5,
+			Code: wire.CodeSuperseded, Detail: "43 has begun on valve-1",
+		}, true},
+		{"event/hand", &wire.Event{
+			Number: 1005, Seq: 42, Token: sampleToken, Attempt: 2, Phase: wire.PhaseLease, FinishedAt: sampleMillis + 9,
+			Payload: rawMap(t, map[string]any{"pin": "valve-1", "level": uint64(1)}), Lease: wire.LeaseHand,
+		}, true},
 		{"event/minimal", &wire.Event{Number: 1, Seq: 1, Token: small, Attempt: 1, Phase: wire.PhaseReceived}, true},
 		{"event/full", &wire.Event{
 			Number: 1001, Seq: 42, Token: sampleToken, Attempt: 2, Phase: wire.PhaseProcessed,
@@ -96,12 +130,20 @@ func samples(t testing.TB) []sample {
 		{"heartbeat/hand", &wire.Heartbeat{
 			Session: 1, Clock: sampleMillis, UptimeMs: 1000, Foreign: []wire.Foreign{{Pin: "valve-1", Commanded: 0, Found: 1}}, Local: true,
 		}, true},
+		{"heartbeat/levels", &wire.Heartbeat{
+			Session: 1, Clock: sampleMillis, UptimeMs: 1000, Room: 985,
+			Levels: wire.PackLevels([]wire.Level{wire.LevelHigh, wire.LevelUnknown, wire.LevelLow, wire.LevelHeld, wire.LevelHigh}),
+		}, true},
 		{"report/minimal", &wire.Report{}, true},
 		{"report/full", &wire.Report{States: []wire.State{
 			{Seq: 42, Token: sampleToken, Status: wire.StatusDone, Code: wire.CodeUnknown},
 			{Seq: 43, Token: small, Status: wire.StatusNever},
 			{Seq: 44, Token: small, Status: wire.StatusQueued},
 			{Seq: 45, Token: small, Status: wire.StatusRunning},
+		}}, true},
+		{"report/rules", &wire.Report{States: []wire.State{
+			{Seq: 42, Token: sampleToken, Status: wire.StatusFull},
+			{Seq: 43, Token: small, Status: wire.StatusDriven},
 		}}, true},
 		{"digest/minimal", &wire.Digest{Session: 1}, true},
 		{"digest/full", &wire.Digest{Session: 0xdeadbeefcafe, Hash: math.MaxUint64, Count: 12, Next: 1002}, true},

@@ -25,7 +25,7 @@ func (t Topics) Site() string { return t.site }
 
 func (t Topics) join(rest string) string { return Root + "/" + t.site + "/" + rest }
 
-// Cmd carries Instruction, Cancel, Query, Welcome and EventAck to a node.
+// Cmd carries Instruction, Cancel, Query, Welcome, EventAck and Release to a node.
 func (t Topics) Cmd(node string) string { return t.join("cmd/" + node) }
 
 // Evt carries Hello, Event, Heartbeat, Report, Digest and Goodbye from a node.
@@ -33,6 +33,21 @@ func (t Topics) Evt(node string) string { return t.join("evt/" + node) }
 
 // Task takes JSON tasks from SCADA clients.
 func (t Topics) Task() string { return t.join("task") }
+
+// Safe has the outputs of a node driven to their safe levels and held there, or one
+// of them: whatever is published on it, nothing at all included. pin may be empty.
+func (t Topics) Safe(node, pin string) string {
+	if pin == "" {
+		return t.join("safe/" + node)
+	}
+	return t.join("safe/" + node + "/" + pin)
+}
+
+// SafeTarget takes the Arg of a TopicSafe apart; pin is empty for all outputs.
+func SafeTarget(arg string) (node, pin string) {
+	node, pin, _ = strings.Cut(arg, "/")
+	return node, pin
+}
 
 // TaskStatus carries the JSON status of a task.
 func (t Topics) TaskStatus(taskID string) string { return t.join("task/" + taskID + "/status") }
@@ -54,7 +69,8 @@ func (t Topics) Reply(clientID string) string { return t.join("reply/" + EscapeL
 // NarrowbandUp carries CompactAck from a node, by short id.
 func NarrowbandUp(short string) string { return "n/" + short }
 
-// NarrowbandDown carries CompactQuery and CompactCancel to a node, by short id.
+// NarrowbandDown carries CompactQuery, CompactCancel and CompactSafe to a node, by
+// short id.
 func NarrowbandDown(short string) string { return "d/" + short }
 
 // EscapeLevel makes any client id a single topic level: characters that mean
@@ -91,6 +107,7 @@ const (
 	TopicReply                           // Arg is the escaped client id
 	TopicNarrowbandUp                    // Arg is the short id
 	TopicNarrowbandDown                  // Arg is the short id
+	TopicSafe                            // Arg is the node, or node/pin: see SafeTarget
 )
 
 // Parse tells what a concrete topic (no wildcards) is for. A topic whose
@@ -126,6 +143,11 @@ func (t Topics) Parse(topic string) (kind TopicKind, arg string) {
 	case "evt":
 		if CheckNode(tail) == nil {
 			return TopicEvt, tail
+		}
+	case "safe":
+		node, pin, one := strings.Cut(tail, "/")
+		if CheckNode(node) == nil && (!one || CheckPin(pin) == nil) {
+			return TopicSafe, tail
 		}
 	case "task":
 		if id, ok := strings.CutSuffix(tail, "/status"); ok && CheckTaskID(id) == nil {

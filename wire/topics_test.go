@@ -34,6 +34,8 @@ func TestEveryTopicParsesBack(t *testing.T) {
 			{tp.TaskStatus("status"), wire.TopicTaskStatus, "status"},
 			{tp.NodeState("state"), wire.TopicNodeState, "state"},
 			{tp.NodePin("pump-1", "pinctrl-bcm2835:17"), wire.TopicNodePin, "pump-1"},
+			{tp.Safe("pump-1", ""), wire.TopicSafe, "pump-1"},
+			{tp.Safe("safe", "pinctrl-bcm2835:17"), wire.TopicSafe, "safe/pinctrl-bcm2835:17"},
 			{tp.Alarm(), wire.TopicAlarm, ""},
 			{tp.Reply("panel 1/±"), wire.TopicReply, "panel%201%2F%C2%B1"},
 			{tp.Reply("mqttjs_0a1b"), wire.TopicReply, "mqttjs_0a1b"},
@@ -63,6 +65,9 @@ func TestB10_HostileTopics(t *testing.T) {
 		"apollo/default/evt/", "apollo/default/evt/$SYS", "apollo/default/evt/a/../b", "apollo/default/cmdx/a",
 		"apollo/default/task//status", "apollo/default/task/a/b/status", "apollo/default/task/+/status", "apollo/default/task/a/status/",
 		"apollo/default/task/a/Status", "apollo/default/task/" + strings.Repeat("x", wire.MaxTaskIDLen+1) + "/status",
+		"apollo/default/safe", "apollo/default/safe/", "apollo/default/safe//", "apollo/default/safe//a", "apollo/default/safe/a/", "apollo/default/safe/a/b/c",
+		"apollo/default/safe/+", "apollo/default/safe/#", "apollo/default/safe/a/+", "apollo/default/safe/a b", "apollo/default/safex/a", "apollo/default/Safe/a",
+		"apollo/default/safe/" + strings.Repeat("x", wire.MaxNodeLen+1), "apollo/default/safe/a/" + strings.Repeat("x", wire.MaxPinLen+1),
 		"apollo/default/node//state", "apollo/default/node/a", "apollo/default/node/a/state/x", "apollo/default/node/#",
 		"apollo/default/reply/", "apollo/default/reply/a/b", "apollo/default/reply/+", "apollo/default/reply/#", "apollo/default/reply/a\x00",
 		"apollo/default/reply/$x", "apollo/default/reply/a b", "apollo/default/reply/ö",
@@ -72,6 +77,16 @@ func TestB10_HostileTopics(t *testing.T) {
 	} {
 		if kind, arg := tp.Parse(s); kind != wire.TopicOther || arg != "" {
 			t.Errorf("%.60q is (%d, %q)", s, kind, arg)
+		}
+	}
+}
+
+func TestSafeTarget(t *testing.T) {
+	tp := topics(t, "default")
+	for _, want := range [][2]string{{"pump-1", ""}, {"pump-1", "valve-1"}, {"a", "pinctrl-bcm2835:17"}} {
+		_, arg := tp.Parse(tp.Safe(want[0], want[1]))
+		if node, pin := wire.SafeTarget(arg); node != want[0] || pin != want[1] {
+			t.Errorf("%v became %q and %q", want, node, pin)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -167,6 +168,9 @@ func (m *Hello) Validate() error {
 	for i, p := range m.Traits {
 		if p.Line == 0 {
 			return fmt.Errorf("hello: pin %s has the line 0, which is none", m.Pins[i])
+		}
+		if p.MaxOnMs > uint64(MaxMaxOn/time.Millisecond) {
+			return fmt.Errorf("hello: pin %s may be on for %d ms, the limit is %d", m.Pins[i], p.MaxOnMs, MaxMaxOn/time.Millisecond)
 		}
 	}
 	for _, k := range m.Actuating {

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -85,6 +86,9 @@ func compactSamples() map[string]compactFrame {
 		"query/largest":   wire.CompactQuery{Seq: wire.MaxCompactSeq, Attempt: wire.MaxAttempt},
 		"cancel/smallest": wire.CompactCancel{Seq: 1, Attempt: 1},
 		"cancel/ordinary": wire.CompactCancel{Seq: 300, Attempt: 2},
+		"safe/smallest":   wire.CompactSafe{Seq: 1},
+		"safe/ordinary":   wire.CompactSafe{Seq: 300, Line: lineA.Hash()},
+		"safe/largest":    wire.CompactSafe{Seq: wire.MaxCompactSeq, Line: math.MaxUint16},
 		"cancel/largest":  wire.CompactCancel{Seq: wire.MaxCompactSeq, Attempt: wire.MaxAttempt},
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
+	"github.com/apollo-11/apollo11/wire/logsink"
 )
 
 const gpioUsage = `apollo-agent gpio helps at the bench: it looks at lines, moves them and watches them.
@@ -33,7 +34,8 @@ or off; with active_low in the map 1 is the level that switches on.
 
 A line that a running agent or another program has is refused. After set the pin goes
 to its safe level if the map has one, else the line is let go as it is.
-It ends with 0, 1 after a failure, 2 if the command line is wrong.
+It ends with 0, 1 after a failure, 2 if the command line is wrong, 141 if nobody
+reads its output any more. set goes on then, so that the pin gets to its safe level.
 `
 
 // gpioTool is one call of apollo-agent gpio.
@@ -88,6 +90,10 @@ func GPIO(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	case "get":
 		return t.get(plain[1])
 	case "set":
+		// An output that is on does not wait for anybody to read so.
+		out := logsink.New(stdout)
+		defer out.Close(logsink.FlushLimit)
+		t.out = out
 		return t.set(ctx, plain[1], plain[2])
 	}
 	return t.watch(ctx, plain[1])

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
+	"github.com/apollo-11/apollo11/wire/logsink"
 )
 
 const safeUsage = `apollo-agent safe drives every pin of the pin map that has a safe level to it, reads
@@ -36,6 +37,9 @@ func Safe(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(plain) > 0 || *file == "" {
 		return fmt.Errorf("%w: write apollo-agent safe --config /etc/apollo/agent.yaml", ErrUsage)
 	}
+	// A service manager waits for this command, not for whoever reads it.
+	out := logsink.New(stdout)
+	defer out.Close(logsink.FlushLimit)
 	b, err := openBench(ctx, *file, *kind, slog.New(slog.NewTextHandler(stderr, nil)))
 	if err != nil {
 		return err
@@ -55,7 +59,7 @@ func Safe(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		}
 		done++
 	}
-	fmt.Fprintf(stdout, "pins at their safe levels: %d of %d mapped, %d failed\n", done, len(b.cfg.Pins), len(errs))
+	fmt.Fprintf(out, "pins at their safe levels: %d of %d mapped, %d failed\n", done, len(b.cfg.Pins), len(errs))
 	return errors.Join(errs...)
 }
 

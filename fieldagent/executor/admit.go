@@ -311,7 +311,9 @@ func (c *Core) cancelCompact(f wire.CompactCancel) {
 		c.answerCompact(f.Seq, f.Attempt, a.progress())
 		return
 	}
-	if c.stop.stopping || f.Attempt == 0 {
+	if c.stop.stopping || f.Attempt == 0 || !c.session.met {
+		// Of another board under this name, or of a life that the gateway has not met,
+		// "cancelled" would be false: somebody else may be running it.
 		return
 	}
 	c.dropAhead(f.Seq, f.Attempt)

@@ -5,18 +5,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/executor"
+	"github.com/apollo-11/apollo11/firmware-sim/script"
 	"github.com/apollo-11/apollo11/wire"
 )
 
 // Scripts in testdata pin what the core does. A block is commands, a line of
 // dashes, and what they lead to; -update rewrites the latter. The commands are
-// explained at (*world).command, the lines they print at (*world).show.
+// explained at language, the lines they print at (*world).show.
 var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
 
 func TestScripts(t *testing.T) {
@@ -30,7 +31,7 @@ func TestScripts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := runScript(t, string(b))
+			got := runScript(t, f, string(b))
 			if *update {
 				if err := os.WriteFile(f, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
@@ -53,11 +54,12 @@ func firstDifference(got, want string) string {
 	return fmt.Sprintf("in length: %d lines, want %d", len(g), len(w))
 }
 
-func runScript(t *testing.T, script string) string {
+func runScript(t *testing.T, file, text string) string {
 	t.Helper()
 	w := &world{t: t, deadline: executor.NoDeadline}
 	var out strings.Builder
-	for i, block := range strings.Split(strings.TrimRight(script, "\n"), "\n\n") {
+	first := 1 // line of the block
+	for i, block := range strings.Split(strings.TrimRight(text, "\n"), "\n\n") {
 		if i > 0 {
 			out.WriteString("\n")
 		}
@@ -65,12 +67,13 @@ func runScript(t *testing.T, script string) string {
 		out.WriteString(commands + "\n")
 		w.out.Reset()
 		ran := false
-		for _, line := range strings.Split(commands, "\n") {
+		for k, line := range strings.Split(commands, "\n") {
 			if line != "" && !strings.HasPrefix(line, "#") {
-				w.command(line)
+				w.commandAt(fmt.Sprintf("%s:%d", file, first+k), line)
 				ran = true
 			}
 		}
+		first += strings.Count(block, "\n") + 2
 		if ran || hasOutput {
 			out.WriteString("----\n" + w.out.String())
 		}
@@ -143,47 +146,22 @@ func config(workers int) executor.Config {
 	return executor.Config{Hello: wire.Hello{Short: "abcdef"}, Incarnation: 77, Check: check, Workers: workers, Boot: 1}
 }
 
-// command runs one line. The commands:
-//
-//	start [workers=N] [queue=N] [known=N] [autonomy=D]   a new agent
-//	local | remote                 how the LOCAL switch stands at the next start
-//	unplug                         the board at the next start has no pins
-//	restart [new-incarnation]      a crash and a start with what is in the journal
-//	cut N                          the last N records of the journal are lost
-//	boot                           the same, and the whole board with it
-//	rewrite                        the journal is replaced by a snapshot
-//	wait D                         time passes; the core is woken at its deadlines
-//	clock D | unset | set          the agent's clock is off by D, not set, set
-//	connect [S] | disconnect       the primary connection
-//	narrowband up | down
-//	welcome [through=N] [session=N] [heartbeat=D] [refused=TEXT] [phases=N] [rules=N] [epoch=N] [holds=LINES]
-//	deliver SEQ [attempt=N] [token=N] [made=D] [on=LINES] [WORD=yes ...] [order=N] [lines=LINES] [keep=yes] [prio=P] [for=D] [timeout=D] [intent=I] [sent=D] [through=N]
-//	    the words are board, safe, hold, pulse, reboots: see check
-//	release SEQ                    the gateway's word that no line is kept for it
-//	cancel SEQ [attempt=N]         query SEQ [attempt=N]
-//	compact-cancel SEQ [attempt=N] compact-query SEQ [attempt=N] [times=N]
-//	ack [N [gap]]                  N or the newest event that was sent
-//	progress SEQ PERCENT [attempt=N]
-//	edges SEQ TOTAL [attempt=N]    a watch has seen something
-//	finish SEQ [attempt=N] [code] [detail=TEXT] [lease=PIN | plain=PIN]
-//	lease-end SEQ WHY [attempt=N] [ago=D]
-//	hand [local] [foreign=PINS]    what people do at the board
-//	stop
-//
-// D is a duration from the start or from now; for=D sets not_after.
+// command runs a command of a Go test.
 func (w *world) command(line string) {
 	w.t.Helper()
-	words := strings.Fields(line)
-	a := arguments{t: w.t, line: line, named: map[string]string{}}
-	for _, x := range words[1:] {
-		if k, v, ok := strings.Cut(x, "="); ok {
-			a.named[k] = v
-		} else {
-			a.plain = append(a.plain, x)
-		}
+	w.commandAt("command", line)
+}
+
+// commandAt runs one line; what it does not know ends the test.
+func (w *world) commandAt(at, line string) {
+	w.t.Helper()
+	c, err := language.Parse(at, line)
+	if err != nil {
+		w.t.Fatal(err)
 	}
-	if !w.lifecycle(words[0], &a) {
-		w.input(words[0], &a)
+	a := arguments{t: w.t, at: at, line: line, plain: c.Words, named: c.Args}
+	if !w.lifecycle(c.Name, &a) {
+		w.input(c.Name, &a)
 	}
 }
 
@@ -214,7 +192,10 @@ func (w *world) lifecycle(name string, a *arguments) bool {
 		w.journal = w.core.Snapshot()
 		fmt.Fprintf(&w.out, "journal of %d records, was %d\n", len(w.journal), before)
 	case "cut":
-		n, _ := strconv.Atoi(a.plain[0])
+		n := int(a.toNumber(a.plain[0]))
+		if n > len(w.journal) {
+			a.wrong("the journal has %d records", len(w.journal))
+		}
 		w.journal = w.journal[:len(w.journal)-n]
 	case "clock":
 		switch a.plain[0] {
@@ -272,8 +253,8 @@ func (w *world) token(a *arguments, seq uint64, attempt uint8) wire.Token {
 func (w *world) input(name string, a *arguments) {
 	w.t.Helper()
 	var seq uint64
-	if len(a.plain) > 0 {
-		seq, _ = strconv.ParseUint(a.plain[0], 10, 64)
+	if len(a.plain) > 0 && script.Number(a.plain[0]) == nil {
+		seq = a.toNumber(a.plain[0])
 	}
 	attempt := uint8(a.number("attempt", 1))
 	token := w.token(a, seq, attempt)
@@ -308,14 +289,15 @@ func (w *world) input(name string, a *arguments) {
 			w.step(executor.ReceivedCompact{Frame: wire.CompactQuery{Seq: seq, Attempt: attempt}})
 		}
 	case "ack":
-		if len(a.plain) == 0 {
+		gap := slices.Contains(a.plain, "gap")
+		if len(a.plain) == 0 || gap && len(a.plain) == 1 {
 			seq = w.newest
 		}
-		recv(&wire.EventAck{Through: seq, Gap: len(a.plain) > 1})
+		recv(&wire.EventAck{Through: seq, Gap: gap})
 	case "finish":
 		code := wire.CodeOK
 		if len(a.plain) > 1 {
-			code = codeNamed(w.t, a.plain[1])
+			code, _ = codeNamed(a.plain[1])
 		}
 		r := executor.Result{Code: code, Detail: a.text("detail", "")}
 		if pin := a.text("lease", ""); pin != "" {
@@ -326,13 +308,12 @@ func (w *world) input(name string, a *arguments) {
 		}
 		w.step(executor.Finished{Token: token, Result: r})
 	case "progress":
-		percent, _ := strconv.ParseUint(a.plain[1], 10, 8)
-		w.step(executor.Progressed{Token: token, Percent: uint8(percent)})
+		w.step(executor.Progressed{Token: token, Percent: uint8(a.toNumber(a.plain[1]))})
 	case "edges":
-		total, _ := strconv.ParseUint(a.plain[1], 10, 64)
-		w.step(executor.Progressed{Token: token, Payload: encodeMap(w.t, map[string]any{"total": total})})
+		w.step(executor.Progressed{Token: token, Payload: encodeMap(w.t, map[string]any{"total": a.toNumber(a.plain[1])})})
 	case "lease-end":
-		w.step(executor.LeaseEnded{Token: token, Why: endNamed(w.t, a.plain[1]), Ago: a.duration(a.text("ago", "0s"))})
+		why, _ := endNamed(a.plain[1])
+		w.step(executor.LeaseEnded{Token: token, Why: why, Ago: a.duration(a.text("ago", "0s"))})
 	case "hand":
 		h := executor.Hand{Local: len(a.plain) > 0}
 		if pins := a.text("foreign", ""); pins != "" {
@@ -344,16 +325,24 @@ func (w *world) input(name string, a *arguments) {
 	case "stop":
 		w.step(executor.Stop{Reason: "asked to"})
 	default:
-		w.t.Fatalf("unknown command: %s", a.line)
+		a.wrong("nobody carries it out")
 	}
 }
 
 func (w *world) instruction(a *arguments, seq uint64, attempt uint8, token wire.Token) *wire.Instruction {
+	w.t.Helper()
+	if a.text("on", "") == "" {
+		for _, k := range []string{"ends", "ended-by", "reboots"} {
+			if a.text(k, "") != "" {
+				a.wrong("%s says nothing without on", k)
+			}
+		}
+	}
 	made := wallAtStart + a.duration(a.text("made", "0s")).Milliseconds()
 	in := &wire.Instruction{
 		Seq: seq, Key: wire.Key{Site: "default", Millis: made, Seq: seq}.String(), Token: token, Attempt: attempt,
 		Intent: a.text("intent", "do"), SentAt: w.gateway() + a.duration(a.text("sent", "0s")).Milliseconds(),
-		TimeoutMs: uint32(a.duration(a.text("timeout", "0s")).Milliseconds()), Through: a.number("through", 0),
+		TimeoutMs: uint32(a.duration(a.text("timeout", longLimit)).Milliseconds()), Through: a.number("through", 0),
 	}
 	args := map[string]any{}
 	for _, word := range []string{"on", "board", "safe", "hold", "pulse", "reboots"} {
@@ -370,7 +359,7 @@ func (w *world) instruction(a *arguments, seq uint64, attempt uint8, token wire.
 	}
 	p, err := wire.ParsePriority(a.text("prio", ""))
 	if err != nil {
-		w.t.Fatal(err)
+		a.wrong("%v", err)
 	}
 	in.Priority = p
 	return in

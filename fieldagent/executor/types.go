@@ -294,7 +294,8 @@ type Config struct {
 	MaxQueue int
 	// MaxKnown bounds the attempts remembered, about 400 bytes each.
 	MaxKnown int
-	// DefaultTimeout bounds work whose instruction names no time limit.
+	// DefaultTimeout bounds work whose instruction names no time limit, as those of an
+	// older gateway do. What takes a known time has that and some room.
 	DefaultTimeout time.Duration
 	// Autonomy is how long work goes on as usual without the gateway, 0 for ever
 	// (C8).
@@ -313,24 +314,24 @@ const (
 	DefaultWorkers    = 2
 	DefaultMaxQueue   = 1000
 	DefaultMaxKnown   = 50_000
-	DefaultTimeout    = 10 * time.Minute
+	DefaultTimeout    = wire.DefaultTimeout
 	ShortWork         = 250 * time.Millisecond // below it one event tells everything
 	Window            = 64                     // events under way
-	ResendAfter       = 5 * time.Second        // without an acknowledgement, x1.5
+	ResendAfter       = wire.ResendAfter       // without an acknowledgement, x1.5
 	ResendMost        = time.Minute            // the longest such interval
 	GapAgain          = 500 * time.Millisecond // the same gap is answered once in this time
 	HedgeAfter        = 750 * time.Millisecond // then the narrowband path is used as well
 	HedgeAgain        = 5 * time.Second        // between repetitions there, x1.5
 	HedgeMost         = time.Minute            // the longest such interval
-	NarrowbandGap     = 100 * time.Millisecond // the narrowband path takes ten frames a second
+	NarrowbandGap     = time.Second / wire.NarrowbandRate
 	HelloAgain        = 5 * time.Second        // a hello without welcome is repeated
 	AskTimeAgain      = time.Minute            // between hellos that only ask for the time
 	AskDoubtAgain     = time.Second            // between those that something waits for
 	RefusedAgain      = 5 * time.Second        // so is one that was refused
-	DigestEvery       = 5 * time.Minute        // between digests (B9)
+	DigestEvery       = wire.DigestEvery       // between digests (B9)
 	DigestWait        = 10 * time.Second       // so long one waits for events under way
 	ProgressEvery     = 10 * time.Second       // between progress events of one attempt
-	DefaultHeartbeat  = 5 * time.Second        // if the welcome names none
+	DefaultHeartbeat  = wire.HeartbeatEvery    // if the welcome names none
 	ClockLimit        = 2 * time.Second        // own and gateway's clock may differ by this
 	RememberFor       = 24 * time.Hour         // running time after the end of an attempt
 	OverdueAfter      = 5 * time.Second        // after its time limit work is given up
@@ -359,6 +360,6 @@ const (
 	resendNum, resendDen = 3, 2
 	recordVersion        = 1
 	firstEvent           = 1
-	narrowbandBurst      = 10
+	narrowbandBurst      = wire.NarrowbandRate
 	answerBurst          = 10 // frames that answers there may take beyond what hedges may
 )

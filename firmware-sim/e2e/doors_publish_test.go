@@ -37,6 +37,10 @@ func TestB9_BadPublishesOverMQTT(t *testing.T) {
 		{"task topic with a slash", taskTopic + "/", good("bad-t"), false, "not_authorized", 0x87, taskTopic},
 		{"system topic (B10)", "$SYS/broker/clients", "1", false, "bad_topic", 0x90, taskTopic},
 		{"shared subscription (B10)", "$share/g/" + taskTopic, good("bad-t"), false, "bad_topic", 0x90, taskTopic},
+		{"safe topic without a node", "apollo/default/safe", "", false, "not_authorized", 0x87, "apollo/default/safe/NODE"},
+		{"safe topic with an odd node", "apollo/default/safe/a b", "", true, "not_authorized", 0x87, "apollo/default/safe/NODE"},
+		{"safe topic with a level too many", "apollo/default/safe/pump-1/GPIO17/on", "", false, "not_authorized", 0x87, "apollo/default/safe/NODE"},
+		{"safe topic with a wildcard", "apollo/default/safe/+", "", false, "bad_topic", 0x90, taskTopic},
 		{"longest topic (B10)", strings.Repeat("x", 65535), good("bad-t"), false, "not_authorized", 0x87, taskTopic},
 	}
 	for _, version := range []byte{4, 5} {

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -22,8 +21,7 @@ import (
 // disk fails every sync once the file that it names exists.
 const badDisk = "APOLLO_E2E_BAD_DISK"
 
-// gatewayOnBadDisk is the program apollo-gateway but for its disk. args are the
-// data directory and the addresses.
+// gatewayOnBadDisk is the program apollo-gateway but for its disk.
 func gatewayOnBadDisk(trigger string, args []string) int {
 	fail := errorfs.InjectorFunc(func(op errorfs.Op) error {
 		switch op.Kind {
@@ -36,35 +34,20 @@ func gatewayOnBadDisk(trigger string, args []string) int {
 	})
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	g, err := gateway.Open(ctx, gateway.Config{Data: args[0], MQTT: args[1], Narrowband: args[2], WebSocket: args[3], HTTP: args[4],
-		FS: errorfs.Wrap(vfs.Default, fail)}, slog.New(slog.NewTextHandler(os.Stderr, nil)))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "gateway:", err)
-		return 1
-	}
-	go func() {
-		<-g.Ready()
-		fmt.Println("\nready on a disk that may fail")
-	}()
-	if err := g.Run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "gateway:", err)
-		return 1
-	}
-	return 0
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	return gateway.Main(ctx, "test", args, os.Stdout, os.Stderr, func(c *gateway.Config) { c.FS = errorfs.Wrap(vfs.Default, fail) })
 }
 
-// startOnBadDisk starts the site's gateway on a disk that fails when trigger is
-// made.
-func (s *site) startOnBadDisk(trigger string) {
+// onBadDisk is the site's gateway on a disk that fails when trigger is made.
+func (s *site) onBadDisk(trigger string) *exec.Cmd {
 	s.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	cmd := exec.Command(self, filepath.Join(s.dir, "gateway"), s.mqtt, s.narrow, s.ws, s.http)
+	cmd := exec.Command(self, "--data", filepath.Join(s.dir, "gateway"), "--mqtt", s.mqtt, "--narrowband", s.narrow, "--ws", s.ws, "--http", s.http)
 	cmd.Env = append(os.Environ(), badDisk+"="+trigger)
-	s.gateway = startCmd(s.t, "gateway on a bad disk", cmd)
-	s.ready(s.gateway)
+	return cmd
 }
 
 // TestDiskThatCannotSync_NoPubackLeaves: with fsync failing, no publisher is told
@@ -90,7 +73,8 @@ func TestDiskThatCannotSync_NoPubackLeaves(t *testing.T) {
 			s := newSite(t)
 			s.gateway.stop()
 			trigger := filepath.Join(t.TempDir(), "fail")
-			s.startOnBadDisk(trigger)
+			s.gateway = startCmd(t, "gateway on a bad disk", s.onBadDisk(trigger))
+			s.ready(s.gateway)
 			var kept []string
 			for k := range 5 {
 				kept = append(kept, fmt.Sprintf("kept-%d", k))

@@ -186,7 +186,7 @@ func (c *client) garbage() {
 
 // operate is what an operator does by hand. It may be refused.
 func (c *client) operate(s *step) {
-	in := &engine.Operate{Actor: c.id, Path: engine.PathHTTP, Note: "by the plan", Reply: func(engine.Reply) {}}
+	in := &engine.Operate{Actor: c.id, Path: engine.PathHTTP, Note: "by the plan", AcceptUnknown: true, Reply: func(engine.Reply) {}}
 	switch s.kind {
 	case opRetry, opResolve:
 		waiting := c.w.check.waiting()

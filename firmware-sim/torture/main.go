@@ -22,6 +22,8 @@ func main() {
 type options struct {
 	only   map[string]bool
 	rounds int
+	orders int
+	offs   time.Duration
 	cuts   int
 	loss   int
 	limit  time.Duration
@@ -32,14 +34,16 @@ type options struct {
 }
 
 // partNames are the parts in the order in which they run.
-var partNames = [...]string{"gateway", "agents", "link", "window", "leave", "restart", "outage"}
+var partNames = [...]string{"gateway", "agents", "link", "window", "leave", "restart", "outage", "order", "offs"}
 
 func parse() (o options, err error) {
 	only := flag.String("only", strings.Join(partNames[:], ","), "the parts to run")
 	flag.IntVar(&o.rounds, "rounds", 50, "kills of the gateway, and of agents")
+	flag.IntVar(&o.orders, "orders", 200, "rounds of eight commands for one line, in each of its cases")
+	flag.DurationVar(&o.offs, "offs", time.Minute, "how long one off a second goes through each kind of trouble")
 	flag.IntVar(&o.cuts, "cuts", 10, "cuts of the link")
 	flag.IntVar(&o.loss, "loss", 30, "packets lost on the link in each direction, in percent")
-	flag.DurationVar(&o.limit, "limit", 10*time.Minute, "the longest that everything may take")
+	flag.DurationVar(&o.limit, "limit", 30*time.Minute, "the longest that everything may take")
 	flag.Uint64Var(&o.seed, "seed", rand.Uint64(), "decides when things happen")
 	flag.StringVar(&o.format, "o", "text", "text or json")
 	flag.StringVar(&o.plot, "plot", "", "only draw the end of an outage into this file (SVG)")
@@ -55,13 +59,13 @@ func parse() (o options, err error) {
 		}
 	}
 	if o.short {
-		o.rounds, o.cuts = max(o.rounds/10, 1), max(o.cuts/5, 1)
+		o.rounds, o.cuts, o.offs = max(o.rounds/10, 1), max(o.cuts/5, 1), max(o.offs/10, time.Second)
 	}
 	switch {
 	case flag.NArg() > 0:
 		return o, fmt.Errorf("unexpected argument %q: everything is given by flags", flag.Arg(0))
-	case o.rounds < 1 || o.cuts < 1 || o.loss < 0 || o.loss > 90 || o.limit <= 0:
-		return o, fmt.Errorf("rounds, cuts and limit must be positive, loss 0 to 90")
+	case o.rounds < 1 || o.orders < 1 || o.offs < time.Second || o.cuts < 1 || o.loss < 0 || o.loss > 90 || o.limit <= 0:
+		return o, fmt.Errorf("rounds, orders, offs, cuts and limit must be positive, loss 0 to 90")
 	case o.format != "text" && o.format != "json":
 		return o, fmt.Errorf("format %q is not known; there are text and json", o.format)
 	}

@@ -29,7 +29,7 @@ func torture(ctx context.Context, o options, dir string) *report {
 		w.failed("build", err)
 		return &w.r
 	}
-	for k, part := range []func(context.Context, trial.Setup) error{w.gateway, w.agents, w.link, w.window, w.leave, w.restart, w.outage} {
+	for k, part := range []func(context.Context, trial.Setup) error{w.gateway, w.agents, w.link, w.window, w.leave, w.restart, w.outage, w.order, w.offs} {
 		name := partNames[k]
 		if !o.only[name] {
 			continue
@@ -173,6 +173,35 @@ func (w *work) outage(ctx context.Context, u trial.Setup) error {
 		w.ok(l.OK())
 	}
 	return ctx.Err()
+}
+
+// order plays each of its cases, so often that a rare moment is met.
+func (w *work) order(ctx context.Context, u trial.Setup) error {
+	for k, c := range trial.OrderCases {
+		v := u
+		if v.Dir = filepath.Join(u.Dir, fmt.Sprint(k)); os.Mkdir(v.Dir, 0o700) != nil {
+			return fmt.Errorf("no directory %s", v.Dir)
+		}
+		r, err := trial.Order(ctx, v, c, w.less(w.o.orders))
+		w.r.Orders = append(w.r.Orders, r)
+		w.ok(r.OK())
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// backlog is what waits for a node that comes back under one off a second.
+const backlog = 10_000
+
+func (w *work) offs(ctx context.Context, u trial.Setup) error {
+	list, err := trial.Offs(ctx, u, w.o.offs, w.less(backlog))
+	w.r.Offs = list
+	for _, r := range list {
+		w.ok(r.OK())
+	}
+	return err
 }
 
 // plot draws the drain, always the same.

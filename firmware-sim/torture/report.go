@@ -27,6 +27,8 @@ type report struct {
 	Restarts []trial.RestartResult `json:"restarts,omitempty"`
 	Drain    *outage.DrainSummary  `json:"drain,omitempty"`
 	Losses   []outage.LossResult   `json:"losses,omitempty"`
+	Orders   []trial.OrderResult   `json:"orders,omitempty"`
+	Offs     []trial.OffsResult    `json:"offs,omitempty"`
 	Skipped  []string              `json:"skipped,omitempty"`
 	Failures []string              `json:"failures,omitempty"`
 }
@@ -43,6 +45,8 @@ func (r *report) write(w io.Writer, format string) error {
 	p.leave(r.Leave)
 	p.restarts(r.Restarts)
 	p.outages(r.Drain, r.Losses)
+	p.orders(r.Orders)
+	p.offs(r.Offs)
 	for _, s := range r.Skipped {
 		p.line("\nleft out: %s", s)
 	}
@@ -151,5 +155,36 @@ func (p *printer) outages(d *outage.DrainSummary, losses []outage.LossResult) {
 	}
 	for _, l := range losses {
 		p.line("%s", l.String()+"  "+verdict(l.OK()))
+	}
+}
+
+func (p *printer) orders(list []trial.OrderResult) {
+	if len(list) == 0 {
+		return
+	}
+	p.line("\n%-38s %6s %8s %8s %10s %7s | %9s %7s %9s | %6s", "order at a line", "rounds", "commands", "executed", "superseded", "unknown", "overtaken", "missing", "wrong end", "time")
+	for _, r := range list {
+		p.line("%-38s %6d %8d %8d %10d %7d | %9d %7d %9d | %4.0f s  %s", r.Name, r.Rounds, r.Commands, r.Executed, r.Superseded, r.Unknown,
+			r.Overtaken, r.Missing, r.WrongEnd, r.Took.Seconds(), verdict(r.OK()))
+		for _, f := range r.Faults {
+			p.line("    %s", f)
+		}
+	}
+}
+
+func (p *printer) offs(list []trial.OffsResult) {
+	if len(list) == 0 {
+		return
+	}
+	p.line("\n%-30s %5s %9s %9s %9s | %5s %6s %7s", "one off a second", "offs", "found on", "median", "most", "late", "risen", "untold")
+	for _, r := range list {
+		if r.Skipped != "" {
+			p.line("%-30s left out: %s", r.Name, r.Skipped)
+			continue
+		}
+		p.line("%-30s %5d %9d %9s %9s | %5d %6d %7d  %s", r.Name, r.Offs, r.Met, ms(r.On.Median), ms(r.On.Most), r.Late, r.Risen, r.Untold, verdict(r.OK()))
+		for _, f := range r.Faults {
+			p.line("    %s", f)
+		}
 	}
 }

@@ -44,6 +44,8 @@ type Operator interface {
 type Watcher interface {
 	// Nodes returns every node that has ever connected, by name.
 	Nodes(ctx context.Context) ([]engine.NodeState, error)
+	// Owed returns the ways to safe that nobody has confirmed yet, by node and pin.
+	Owed(ctx context.Context) ([]engine.Owed, error)
 	// Health does not block.
 	Health() Health
 }

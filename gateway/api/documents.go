@@ -103,6 +103,27 @@ type Done struct {
 	Until   string `json:"until,omitempty"`
 }
 
+// OwedList is what is owed to nodes: ways to safe that nobody has confirmed yet.
+type OwedList struct {
+	Owed []Owed `json:"owed"` // by node and pin
+	// More counts what the list has no room for.
+	More int `json:"more"`
+}
+
+// Owed is one of them.
+type Owed struct {
+	Node        string `json:"node"`
+	Pin         string `json:"pin,omitempty"` // absent for all outputs of the node
+	TaskID      string `json:"task_id"`
+	Instruction string `json:"instruction"`
+	Since       string `json:"since"`
+	// Count is how many equal submissions it stands for.
+	Count uint32 `json:"count"`
+	// Driven: the output is at its safe level, and that is not on the board's disk yet.
+	Driven bool   `json:"driven"`
+	Reason string `json:"reason"` // what it waits for, for people
+}
+
 // Quiet is the quiet period (A8).
 type Quiet struct {
 	On     bool   `json:"on"`

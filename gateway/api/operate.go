@@ -22,6 +22,9 @@ func (d *door) act(w http.ResponseWriter, r *http.Request, o engine.Operate, hin
 	switch {
 	case err != nil:
 		d.unanswered(w, r, err, hint)
+	case reply.Refused != nil && reply.Refused.Kind == engine.RefusedUnknown:
+		d.fail(w, r, http.StatusConflict, Fault{Code: CodeUnknownOutcome, Field: "accept_unknown", Message: reply.Refused.Text,
+			Hint: `look at the machine first; then resolve the instruction if it was done, or retry it with "accept_unknown": true`})
 	case reply.Refused != nil:
 		d.refused(w, r, reply.Refused, "")
 	case reply.Done != nil:
@@ -40,17 +43,9 @@ func done(x *engine.Done) Done {
 // retry is POST /v1/instructions/{instruction}/retry.
 func (d *door) retry(w http.ResponseWriter, r *http.Request) {
 	note, accept := "", false
-	in, ok := d.operated(w, r, textField("note", &note), flagField("accept_unknown", &accept))
-	if !ok {
-		return
+	if in, ok := d.operated(w, r, textField("note", &note), flagField("accept_unknown", &accept)); ok {
+		d.actOn(w, r, engine.Operate{Action: engine.ActionRetry, Seq: in.Seq, Note: note, AcceptUnknown: accept})
 	}
-	if in.Operator && scada.OutcomeUnknown(in) && !accept {
-		d.fail(w, r, http.StatusConflict, Fault{Code: CodeUnknownOutcome, Field: "accept_unknown",
-			Message: fmt.Sprintf("nobody knows whether %s has already happened on %s: another attempt may do it a second time", in.Intent, in.Node),
-			Hint:    `look at the machine first; then resolve the instruction if it was done, or retry it with "accept_unknown": true`})
-		return
-	}
-	d.actOn(w, r, engine.Operate{Action: engine.ActionRetry, Seq: in.Seq, Note: note})
 }
 
 // resolve is POST /v1/instructions/{instruction}/resolve.

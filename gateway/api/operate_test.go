@@ -390,7 +390,8 @@ func TestEveryChangeIsInTheAudit(t *testing.T) {
 		s.failed(fmt.Sprintf("t%d", k))
 		s.g.Garbage("task", "hmi", "unreadable", []byte(yamlWith(fmt.Sprintf("d%d", k), "away")))
 	}
-	covered := []string{"POST /v1/tasks"} // its timeline says who
+	covered := []string{"POST /v1/tasks", // their timelines say who
+		"POST /v1/safe/{node}", "POST /v1/safe/{node}/{pin}", "POST /v1/safe/owed", "POST /v1/release/{node}", "POST /v1/release/{node}/{pin}"}
 	for _, c := range [][3]string{
 		{"POST /v1/tasks/{task_id}/cancel", "/v1/tasks/t0/cancel", ""},
 		{"POST /v1/instructions/{instruction}/retry", "/v1/instructions/1/retry", ""},

@@ -44,14 +44,20 @@ func (d *door) submit(w http.ResponseWriter, r *http.Request) {
 	if warnings, ok = d.named(w, r, &spec, warnings); !ok {
 		return
 	}
+	hint := "look for it in the list of tasks before you send it again; with a task_id or the header " +
+		idempotencyKey + " it can be repeated without harm"
+	if spec.TaskID != "" {
+		hint = fmt.Sprintf("send the same document again: task %s will not run twice", spec.TaskID)
+	}
+	d.hand(w, r, spec, warnings, hint)
+}
+
+// hand gives a task to the gateway and answers. hint says what to do when nobody
+// knows whether it was taken.
+func (d *door) hand(w http.ResponseWriter, r *http.Request, spec engine.Spec, warnings []scada.Warning, hint string) {
 	reply, err := d.b.Submit(r.Context(), spec, engine.Source{Via: "http", Actor: callerOf(r).actor})
 	switch {
 	case err != nil:
-		hint := "look for it in the list of tasks before you send it again; with a task_id or the header " +
-			idempotencyKey + " it can be repeated without harm"
-		if spec.TaskID != "" {
-			hint = fmt.Sprintf("send the same document again: task %s will not run twice", spec.TaskID)
-		}
 		d.unanswered(w, r, err, hint)
 	case reply.Refused != nil:
 		d.refused(w, r, reply.Refused, "task_id")

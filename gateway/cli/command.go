@@ -28,6 +28,7 @@ type command struct {
 func commands() []*command {
 	return []*command{
 		submitCommand(), statusCommand(), listCommand(), cancelCommand(),
+		safeCommand(), releaseCommand(),
 		timelineCommand(), nodeListCommand(), nodeShowCommand(),
 		queueListCommand(), queueRetryCommand(), queueResolveCommand(), queueCancelCommand(),
 		deadLettersCommand(), deadLetterShowCommand(), deadLetterReplayCommand(), deadLetterDropCommand(),
@@ -117,6 +118,7 @@ notes you as USER@MACHINE, or as $APOLLO_ACTOR.
 
   apollo task submit --intent gpio.write --node pump-1 --arg pin=GPIO17 --arg level=1 --ttl 30s --wait
   apollo timeline TASK
+  apollo safe pump-1
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.  More: apollo help COMMAND
 `)

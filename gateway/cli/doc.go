@@ -7,7 +7,8 @@
 //
 //   - Exit codes: 0 done; 1 failed, also when a task that was waited for did not
 //     end SUCCEEDED; 2 wrong usage, or something dangerous that nobody has said
-//     yes to: then nothing was changed.
+//     yes to: then nothing was changed; 141 nobody reads standard output any more,
+//     which says nothing of what became of the command.
 //   - Dangerous is what cannot be taken back and may do harm unnoticed: another
 //     attempt at something that may already have happened, and forgetting a dead
 //     letter. The tool says what it does and asks; where standard input is no

@@ -108,7 +108,7 @@ func TestOperatorPageNamesEveryCommand(t *testing.T) {
 	var want []string
 	for _, c := range cli.Commands() {
 		group, _, _ := strings.Cut(c, " ")
-		if c == "node show" || slices.Contains([]string{"queue", "deadletters", "quiet", "alarms", "audit"}, group) {
+		if c == "node show" || slices.Contains([]string{"safe", "release", "queue", "deadletters", "quiet", "alarms", "audit"}, group) {
 			want = append(want, c)
 		}
 	}

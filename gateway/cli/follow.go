@@ -36,17 +36,28 @@ type follower struct {
 	at    map[uint64]uint32 // version shown, by instruction
 	stood string            // the last counts shown
 	state string            // the last state known
+	safe  bool              // it is owed until it has happened
 }
 
 // follow shows a task until it has settled, its patience (0: none) or the
 // caller's has ended. It returns errTold unless the task SUCCEEDED.
 func (a *app) follow(ctx context.Context, id string, patience time.Duration) error {
+	f := a.follower(id)
+	return f.run(ctx, patience, f.end)
+}
+
+func (a *app) follower(id string) *follower {
+	return &follower{a: a, id: id, seen: map[uint64]int{}, at: map[uint64]uint32{}}
+}
+
+// run follows the task; end says what came of it.
+func (f *follower) run(ctx context.Context, patience time.Duration, end func(scada.TaskView, []byte) error) error {
+	a := f.a
 	if patience > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, patience)
 		defer cancel()
 	}
-	f := &follower{a: a, id: id, seen: map[uint64]int{}, at: map[uint64]uint32{}}
 	pause, lost := pollFast, time.Time{}
 	for {
 		v, raw, err := f.look(ctx)
@@ -54,7 +65,7 @@ func (a *app) follow(ctx context.Context, id string, patience time.Duration) err
 		case ctx.Err() != nil:
 			return f.left(patience)
 		case err == nil && v.Settled:
-			return f.end(v, raw)
+			return end(v, raw)
 		case err == nil:
 			lost = time.Time{}
 		case !passing(err):
@@ -189,6 +200,10 @@ func (f *follower) left(patience time.Duration) error {
 	p := trouble("stopped waiting; task %s is still %s and goes on", f.id, state)
 	if patience > 0 {
 		p = trouble("task %s is still %s after %v; it goes on", f.id, state, patience)
+	}
+	if f.safe {
+		return p.hint("the board has not confirmed it: look at the machine").
+			hint("watch it:   apollo task status %s --watch", f.id).hint("what is owed to nodes:  apollo safe --owed")
 	}
 	return p.hint("watch it:   apollo task status %s --watch", f.id).hint("cancel it:  apollo task cancel %s", f.id)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -17,6 +18,7 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
+	exitUnread = 141 // what a shell says of a program that SIGPIPE has ended
 )
 
 // callTimeout is the default wait for one answer of the gateway. It is longer
@@ -45,12 +47,17 @@ type app struct {
 // Main runs one command line and returns its exit code. env looks up environment
 // variables.
 func Main(ctx context.Context, version string, args []string, stdin io.Reader, stdout, stderr io.Writer, env func(string) string) int {
-	a := &app{version: version, in: stdin, out: stdout, err: stderr, env: env,
-		colour: isTerminal(stdout) && env("NO_COLOR") == "" && env("TERM") != "dumb"}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out := &output{Writer: stdout, left: cancel}
+	a := &app{version: version, in: stdin, out: out, err: stderr, env: env,
+		colour: isTerminal(out) && env("NO_COLOR") == "" && env("TERM") != "dumb"}
 	err := a.run(ctx, args)
 	var usage *usageError
 	var report *problem
 	switch {
+	case out.gone:
+		return exitUnread
 	case err == nil:
 		return exitDone
 	case errors.Is(err, errTold):
@@ -77,8 +84,28 @@ func Main(ctx context.Context, version string, args []string, stdin io.Reader, s
 // say writes to stderr. Where that fails there is nobody left to tell.
 func (a *app) say(format string, args ...any) { _, _ = fmt.Fprintf(a.err, format, args...) }
 
+// output is standard output. When its reader has gone, as head does when it has
+// enough, the command ends quietly.
+type output struct {
+	io.Writer
+	gone bool
+	left func() // ends what is under way
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		o.gone = true
+		o.left()
+	}
+	return n, err
+}
+
 // isTerminal reports whether there are people at the other end of a stream.
 func isTerminal(stream any) bool {
+	if o, ok := stream.(*output); ok {
+		stream = o.Writer
+	}
 	f, ok := stream.(*os.File)
 	if !ok {
 		return false

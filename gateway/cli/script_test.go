@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -51,11 +53,11 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"agent":      scriptAgent,
-			"disconnect": onServer(func(s *server, args []string) error { s.g.Disconnect(args[0], args[1]); return nil }),
-			"finish":     onServer(func(s *server, args []string) error { return s.finish(args[0]) }),
-			"advance":    onServer(func(s *server, args []string) error { return s.advance(args[0]) }),
-			"gateway":    onServer(func(s *server, args []string) error { return s.set(args) }),
-			"garbage": onServer(func(s *server, args []string) error {
+			"disconnect": onServer("NODE REASON", 2, func(s *server, args []string) error { s.g.Disconnect(args[0], args[1]); return nil }),
+			"finish":     onServer("NODE", 1, func(s *server, args []string) error { return s.finish(args[0]) }),
+			"advance":    onServer("DURATION", 1, func(s *server, args []string) error { return s.advance(args[0]) }),
+			"gateway":    onServer("hangup|away N, users|page|stopping|broken|fine", -1, func(s *server, args []string) error { return s.set(args) }),
+			"garbage": onServer("KIND FROM REASON BYTES", 4, func(s *server, args []string) error {
 				s.g.Garbage(args[0], args[1], unquote(args[2]), []byte(unquote(args[3])))
 				return nil
 			}),
@@ -65,14 +67,28 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-func onServer(do func(*server, []string) error) func(*testscript.TestScript, bool, []string) {
-	return func(ts *testscript.TestScript, _ bool, args []string) {
-		ts.Check(do(ts.Value("server").(*server), args))
+// onServer is a command with n arguments, with any number for -1. What it does not
+// know it refuses: a word that nobody reads would make a script say what it does
+// not test.
+func onServer(usage string, n int, do func(*server, []string) error) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || n >= 0 && len(args) != n {
+			ts.Fatalf("its arguments are %s, without !; there are %q", usage, args)
+		}
+		if err := do(ts.Value("server").(*server), args); err != nil {
+			ts.Fatalf("%v; its arguments are %s", err, usage)
+		}
 	}
 }
 
 // exits CODE COMMAND... runs the tool and checks its exit code.
-func scriptExits(ts *testscript.TestScript, _ bool, args []string) {
+func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("its arguments are CODE COMMAND..., without !; there are %q", args)
+	}
+	if _, err := strconv.ParseUint(args[0], 10, 8); err != nil {
+		ts.Fatalf("%q is no exit code", args[0])
+	}
 	err := ts.Exec(args[1], args[2:]...)
 	code := 0
 	var exit interface{ ExitCode() int }
@@ -87,9 +103,17 @@ func scriptExits(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // agent NAME BEHAVIOUR [KEY=VALUE label ...]
-func scriptAgent(ts *testscript.TestScript, _ bool, args []string) {
+func scriptAgent(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("its arguments are NAME BEHAVIOUR [KEY=VALUE label ...], without !; there are %q", args)
+	}
 	does := map[string]apitest.Behaviour{
 		"ok":     {Payload: map[string]any{"level": 1}},
+		"safe":   {Rules: true, Payload: wire.SafeReport{Driven: []string{"GPIO17", "GPIO27"}}.Map()},
+		"lamp":   {Rules: true, Payload: wire.SafeReport{Driven: []string{"GPIO17"}, NotMoved: []string{"lamp"}}.Map()},
+		"newer":  {Rules: true, Payload: wire.SafeReport{Newer: []string{"GPIO17"}}.Map()},
+		"bare":   {Rules: true, Code: wire.CodeUnsupported, Detail: "lamp has no safe level: it was not moved"},
+		"deaf":   {Rules: true, Silent: true},
 		"hold":   {Hold: true},
 		"silent": {Silent: true},
 		"fail":   {Code: wire.CodeNoSuchPin, Detail: "the board has no pin GPIO17"},
@@ -98,11 +122,14 @@ func scriptAgent(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	b, ok := does[args[1]]
 	if !ok {
-		ts.Fatalf("no behaviour %q", args[1])
+		ts.Fatalf("no behaviour %q; there are %v", args[1], slices.Sorted(maps.Keys(does)))
 	}
 	labels := map[string]string{}
 	for _, l := range args[2:] {
-		k, v, _ := strings.Cut(l, "=")
+		k, v, ok := strings.Cut(l, "=")
+		if _, twice := labels[k]; !ok || k == "" || twice {
+			ts.Fatalf("%q is not a label KEY=VALUE, or there twice", l)
+		}
 		labels[k] = v
 	}
 	ts.Value("server").(*server).g.Connect(args[0], labels, b)
@@ -172,12 +199,9 @@ func (s *server) next() (lose, away, users bool, page string) {
 func (s *server) set(args []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := 0
-	if len(args) > 1 {
-		var err error
-		if n, err = strconv.Atoi(args[1]); err != nil {
-			return err
-		}
+	n, err := setting(args)
+	if err != nil {
+		return err
 	}
 	switch args[0] {
 	case "hangup":
@@ -200,10 +224,28 @@ func (s *server) set(args []string) error {
 	return nil
 }
 
+// setting reads the number of those settings that have one.
+func setting(args []string) (n int, err error) {
+	want := 1
+	if len(args) > 0 && (args[0] == "hangup" || args[0] == "away") {
+		want = 2
+	}
+	if len(args) != want {
+		return 0, fmt.Errorf("%d words in %q, want %d", len(args), args, want)
+	}
+	if want == 2 {
+		n, err = strconv.Atoi(args[1])
+	}
+	return n, err
+}
+
 func (s *server) advance(d string) error {
 	t, err := time.ParseDuration(d)
+	if err != nil {
+		return err
+	}
 	s.g.Advance(t)
-	return err
+	return nil
 }
 
 // finish ends what a node holds, once it holds something: the submission may
@@ -220,7 +262,10 @@ func (s *server) finish(node string) error {
 }
 
 // clean: the output of the last command holds nothing that a terminal obeys.
-func scriptClean(ts *testscript.TestScript, _ bool, _ []string) {
+func scriptClean(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("it has no arguments and no !; there are %q", args)
+	}
 	for _, name := range []string{"stdout", "stderr"} {
 		for _, r := range ts.ReadFile(name) {
 			if r != '\n' && !unicode.IsPrint(r) {

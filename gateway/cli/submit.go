@@ -159,6 +159,11 @@ func (a *app) tell(acc *api.Accepted) {
 	for _, in := range acc.Instructions {
 		a.print("  %s  on %s\n", visible(in.ID), visible(in.Node))
 	}
+	a.warnOf(acc)
+}
+
+// warnOf shows what the gateway has to say about a task that it has taken.
+func (a *app) warnOf(acc *api.Accepted) {
 	for _, w := range acc.Warnings {
 		text := w.Message
 		if w.Field != "" {

@@ -16,7 +16,7 @@ func trailOf(t *testing.T) []engine.Audit {
 	h := newHarness(t)
 	h.block("hello a\nsubmit node=a intent=gpio.pulse\nsubmit node=a id=t2")
 	h.block("event a seq=1 processed interrupted\noperate quiet_on for=1m note=pump by=ann")
-	h.block("operate retry seq=1 by=bob\ncancel t2 by=ann\ngarbage task hmi not-JSON {")
+	h.block("operate retry seq=1 by=bob yes\ncancel t2 by=ann\ngarbage task hmi not-JSON {")
 	h.block("operate dead_drop dead=1 by=ann note=nonsense\nadvance 2m")
 	if len(h.log.audits) != 5 {
 		t.Fatalf("%d entries: %+v", len(h.log.audits), h.log.audits)

@@ -44,7 +44,7 @@ func (e *Engine) cancel(now Now, in *Cancel) {
 	e.audit(now, Audit{Actor: in.Actor, Path: in.Path, Action: ActionCancel, Subject: subject, Note: in.Reason})
 	for _, i := range list {
 		switch {
-		case in.Seq != 0 && i.Operator && !i.undone():
+		case in.Seq != 0 && i.Operator && i.MayHaveRun():
 			e.abandon(now, i, in)
 			out.Asked++
 		case in.Seq != 0 && i.Operator && Allowed(i.State, StateRetrying):
@@ -55,7 +55,7 @@ func (e *Engine) cancel(now Now, in *Cancel) {
 			out.Done++
 		case i.State.Settled():
 			out.Final++
-		case i.waiting() && !i.undone() && !mutant.On(mutant.CancelHides):
+		case i.waiting() && i.MayHaveRun() && !mutant.On(mutant.CancelHides):
 			e.withdraw(now, i, in)
 			out.Asked++
 		case e.unsent(i):
@@ -84,26 +84,14 @@ func (e *Engine) unsent(i *inst) bool {
 // be made.
 func (i *inst) waiting() bool { return i.State == StateRetrying && i.RetryAt != 0 }
 
-// knownUndone reports whether the last attempt is known not to have done what it
-// should: it ended, with a failure.
-func (i *inst) knownUndone() bool {
-	k := i.Code.Class()
-	return k == wire.ClassRetryable || k == wire.ClassPermanent || k == wire.ClassRefused
-}
-
-// undone reports whether the instruction is known not to have been carried out.
-func (i *inst) undone() bool {
-	return i.knownUndone() || i.Attempt == 0 && i.Reason != ReasonRestored
-}
-
 // abandon takes an attempt with an unknown outcome out of the operator queue. It
 // would be false to call that CANCELLED; the agent is told to stop it, unless it has
 // forgotten it, and what it reports still counts.
 func (e *Engine) abandon(now Now, i *inst, in *Cancel) {
 	i.Operator = false
 	e.wish(now, i, in)
-	if i.node.online && i.Attempt != 0 && i.Code == wire.CodeNone && i.Reason != ReasonForgotten {
-		e.sendCancel(now, i, "cancelled by "+i.CancelBy)
+	if i.Attempt != 0 && i.Code == wire.CodeNone && i.Reason != ReasonForgotten {
+		e.stopOnce(now, i, "cancelled by "+i.CancelBy)
 	}
 }
 
@@ -121,8 +109,8 @@ func (e *Engine) wish(now Now, i *inst, in *Cancel) {
 // be running. It is TIMEOUT, and a report of that attempt settles it.
 func (e *Engine) withdraw(now Now, i *inst, in *Cancel) {
 	e.wish(now, i, in)
-	if i.node.online && i.Attempt != 0 && i.Code == wire.CodeNone && i.Reason != ReasonForgotten {
-		e.sendCancel(now, i, "cancelled by "+i.CancelBy)
+	if i.Attempt != 0 && i.Code == wire.CodeNone && i.Reason != ReasonForgotten {
+		e.stopOnce(now, i, "cancelled by "+i.CancelBy)
 	}
 	e.giveUp(now, i, i.Reason, "its retry was cancelled; what the last attempt did is not known")
 }
@@ -140,6 +128,7 @@ func (e *Engine) askCancel(now Now, i *inst) {
 	if i.CancelBy == "" && i.By == 0 || i.State.Settled() || i.Attempt == 0 {
 		return
 	}
+	e.wantStop(now, i)
 	if !i.node.online {
 		return // the hello brings it back
 	}

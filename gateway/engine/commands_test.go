@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -8,91 +9,178 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apollo-11/apollo11/firmware-sim/script"
 	"github.com/apollo-11/apollo11/gateway/engine"
 	"github.com/apollo-11/apollo11/wire"
 )
 
-// The commands of the scripts. Words in brackets may be left out.
+// language is the commands of the scripts.
 //
-//	submit [id=T] [intent=I] node=A,B | label=K:V [ttl=D] [timeout=D] [prio=P] [retry=N,initial,max | tiered=N] [client=C packet=N dup] [by=U] [pin=P] [level=N] [max_on=D] [width=D]
-//	submit ... count=N               the same N times, without ids
-//	hello NODE [session=N] [incarnation=N] [first=N next=N] [labels=K:V,..] [intents=I,..] [short=S] [top=SEQ,TOKEN] [clock=D] [pins=P:SAFE,..]
-//	                                 pins= is an agent that follows the rules; SAFE is 0, 1 or - for none
-//	event NODE seq=N PHASE [CODE] [no=N] [token=#N] [attempt=N] [received=T started=T finished=T] [payload=K:V] [percent=N] [pin=P level=N until=T]
-//	event NODE seq=N lease_ended WHY [finished=T] [pin=P level=N]
-//	event NODE seq=N progress pin=P edges=1,0,1 total=N [times=N]
-//	compact NODE seq=N CODE [attempt=N] [short=S]
-//	report NODE seq=N never|queued|running|done|full|driven [CODE] [token=#N]
-//	heartbeat NODE [session=N] [clock=D] [local] [foreign=P,P] [room=N] | digest NODE [session=N] [holds=N,N]
-//	narrowband NODE up|down          its connection to the narrowband listener
-//	goodbye NODE [session=N] [lost] [unstarted=N,N]
-//	gone NODE [session=N]
-//	cancel T | seq=N [by=U]
-//	operate ACTION [seq=N] [dead=N] [for=D] [note=WORD] [by=U]
-//	garbage KIND FROM REASON BYTES
-//	crash before|after               power cut at the end of this round: before or after its commit
-//	config K=V                       and a new, empty gateway
-//	advance D [NODE ...]             time passes; the nodes send heartbeats every 4 s
-//	backup | restored                the log is copied; the process starts from the copy
-//	alarms | audit | quiet           what stands; the chain as the log has it; the quiet period
-//	wall D                           the wall clock is set forward or back
-//	restart                          the process ends and starts again from the log
-//	waits N                          what an instruction waits for
-//	show                             what is in memory
-//	timeline N                       an instruction as the log has it
+//   - submit: count=N gives the same N times, without ids; nodes=N names so many
+//     nodes that were never seen.
+//   - event: the phase lease_ended has a WHY behind it, processed a CODE.
+//   - crash: power cut at the end of this round, before or after its commit.
+//   - config: what it does not name is as by default; and a new, empty gateway.
+//   - hello: pins= is an agent that follows the rules, each with its safe level, 0 or
+//     1, or - for none.
+//   - waits: what an instruction waits for.
+//   - advance: time passes; the nodes send heartbeats every 4 s.
+//   - backup, restored: the log is copied; the process starts from the copy.
+//   - alarms, audit, quiet: what stands; the chain as the log has it; the quiet
+//     period.
+//   - wall: the wall clock is set forward or back.
+//   - restart: the process ends and starts again from the log.
+//   - show, timeline: what is in memory; an instruction as the log has it.
+var language = script.New(script.Kinds{"N": script.Number, "BYTE": script.Byte, "D": script.Duration, "TIME": script.Duration, "NUMS": script.Numbers,
+	"PAIRS": script.Pairs, "#N": hashed, "RETRY": isRetry, "PHASE": isPhase, "CODE": isCode, "ENDING": isEnding},
+	"submit [dup] [id=TASK] [intent=INTENT] [node=LIST] [nodes=N] [label=PAIRS] [ttl=D] [timeout=D] [prio=PRIORITY] [retry=RETRY] [tiered=BYTE] [client=NAME] [packet=N] [by=USER] [pin=PIN] [level=N] [max_on=D] [width=D] [count=N]",
+	"hello NODE [session=N] [incarnation=N] [first=N] [next=N] [labels=PAIRS] [intents=LIST] [short=SHORT] [top=NUMS] [clock=D] [pins=LIST] [nonce=N] [rules=N] [local]",
+	"event NODE PHASE [ENDING] seq=N [no=N] [token=#N] [attempt=BYTE] [received=TIME] [started=TIME] [finished=TIME] [payload=PAIRS] [percent=BYTE] [detail=WORD] [pin=PIN] [level=N] [until=TIME] [max_on_ms=N] [edges=NUMS] [total=N] [times=N]",
+	"compact NODE CODE seq=N [attempt=BYTE] [short=SHORT]",
+	"report NODE never|queued|running|done|full|driven [CODE] seq=N [token=#N]",
+	"heartbeat NODE [local] [session=N] [clock=D] [foreign=LIST] [room=N] [levels=LIST]",
+	"digest NODE [session=N] [holds=NUMS]",
+	"narrowband NODE up|down",
+	"goodbye NODE [lost] [session=N] [unstarted=NUMS]",
+	"gone NODE [session=N]",
+	"cancel [TASK] [seq=N] [by=USER]",
+	"operate ACTION [yes] [seq=N] [dead=N] [for=D] [note=WORD] [by=USER]",
+	"garbage KIND FROM REASON BYTES",
+	"crash before|after",
+	"config [window=N] [capacity=N] [resends=N] [low=N] [high=N] [drain=N] [burst=N]",
+	"advance D [NODE...]",
+	"backup", "restored", "alarms", "audit", "quiet",
+	"wall D",
+	"restart", "show",
+	"timeline N",
+	"waits N",
+)
 
-type command struct {
-	t     *testing.T
-	line  string
-	name  string
-	words []string
-	args  map[string]string
+func hashed(s string) error { return script.Number(strings.TrimPrefix(s, "#")) }
+
+func isRetry(s string) error {
+	p := strings.Split(s, ",")
+	if len(p) != 3 {
+		return errors.New("it is written N,initial,max")
+	}
+	return errors.Join(script.Byte(p[0]), script.Duration(p[1]), script.Duration(p[2]))
 }
 
-func parseCommand(t *testing.T, line string) *command {
-	f := strings.Fields(line)
-	c := &command{t: t, line: line, name: f[0], args: map[string]string{}}
-	for _, w := range f[1:] {
-		if k, v, ok := strings.Cut(w, "="); ok {
-			c.args[k] = v
-		} else {
-			c.words = append(c.words, w)
+func isPhase(s string) error {
+	if _, ok := phaseNamed(s); !ok {
+		return errors.New("no phase is called so")
+	}
+	return nil
+}
+
+func isCode(s string) error {
+	if _, ok := codeNamed(s); !ok {
+		return errors.New("no code is called so")
+	}
+	return nil
+}
+
+// isEnding: what stands behind the phase of an event.
+func isEnding(s string) error {
+	_, lease := leaseEndNamed(s)
+	if _, code := codeNamed(s); !code && !lease {
+		return errors.New("neither a code nor an end of a lease is called so")
+	}
+	return nil
+}
+
+func phaseNamed(s string) (wire.Phase, bool) {
+	for p := wire.PhaseReceived; p <= wire.MaxPhase; p++ {
+		if p.String() == s {
+			return p, true
 		}
 	}
-	return c
+	return 0, false
 }
 
-func (c *command) word(n int) string {
-	if n >= len(c.words) {
-		c.t.Fatalf("%q: word %d is missing", c.line, n+1)
+func codeNamed(s string) (wire.Code, bool) {
+	for n := range 256 {
+		if wire.Code(n).String() == s {
+			return wire.Code(n), true
+		}
 	}
-	return c.words[n]
+	return wire.CodeNone, false
 }
 
-func (c *command) has(word string) bool { return slices.Contains(c.words, word) }
+func leaseEndNamed(s string) (wire.LeaseEnd, bool) {
+	for e := range wire.LeaseEnd(255) {
+		if e.String() == s {
+			return e, true
+		}
+	}
+	return 0, false
+}
+
+type command struct {
+	t *testing.T
+	*script.Command
+}
+
+// parseCommand reads a command of a Go test; what it does not know ends the test.
+func parseCommand(t *testing.T, line string) *command {
+	t.Helper()
+	return parseAt(t, "command", line)
+}
+
+func parseAt(t *testing.T, at, line string) *command {
+	t.Helper()
+	c, err := language.Parse(at, line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &command{t, c}
+}
+
+// wrong ends the test: each part of the command is right, but not their sum.
+func (c *command) wrong(format string, args ...any) {
+	c.t.Helper()
+	c.t.Fatalf("%s: %q: %s", c.At, c.Line, fmt.Sprintf(format, args...))
+}
+
+// needs: the argument k says nothing without another one.
+func (c *command) needs(k, other string) {
+	c.t.Helper()
+	if _, given := c.Args[k]; given && c.Args[other] == "" {
+		c.wrong("%s says nothing without %s", k, other)
+	}
+}
+
+func (c *command) word(n int) string { return c.Words[n] }
+
+func (c *command) has(word string) bool { return slices.Contains(c.Words, word) }
 
 func (c *command) text(k, def string) string {
-	if v, ok := c.args[k]; ok {
+	if v, ok := c.Args[k]; ok {
 		return v
 	}
 	return def
 }
 
 func (c *command) list(k string) []string {
-	if c.args[k] == "" {
+	if c.Args[k] == "" {
 		return nil
 	}
-	return strings.Split(c.args[k], ",")
+	return strings.Split(c.Args[k], ",")
 }
 
 func (c *command) number(k string, def uint64) uint64 {
-	v, ok := c.args[k]
+	v, ok := c.Args[k]
 	if !ok {
 		return def
 	}
-	n, err := strconv.ParseUint(strings.TrimPrefix(v, "#"), 10, 64)
+	return c.toNumber(strings.TrimPrefix(v, "#"))
+}
+
+// toNumber and span read what the language has checked.
+func (c *command) toNumber(s string) uint64 {
+	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {
-		c.t.Fatalf("%q: %v", c.line, err)
+		c.wrong("%v", err)
 	}
 	return n
 }
@@ -100,7 +188,7 @@ func (c *command) number(k string, def uint64) uint64 {
 func (c *command) span(s string) time.Duration {
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		c.t.Fatalf("%q: %v", c.line, err)
+		c.wrong("%v", err)
 	}
 	return d
 }
@@ -114,20 +202,21 @@ func (c *command) pairs(k string) map[string]string {
 	return m
 }
 
-func (c *command) code(words []string) wire.Code {
-	for n := range 256 {
-		for _, w := range words {
-			if wire.Code(n).String() == w {
-				return wire.Code(n)
-			}
-		}
+// code is the word n, none if it is not there.
+func (c *command) code(n int) wire.Code {
+	if n >= len(c.Words) {
+		return wire.CodeNone
 	}
-	return wire.CodeNone
+	code, ok := codeNamed(c.Words[n])
+	if !ok {
+		c.wrong("no code is called %s", c.Words[n])
+	}
+	return code
 }
 
 // input makes the engine's input of a command; nil when it is something else.
 func (h *harness) input(c *command) engine.Input {
-	switch c.name {
+	switch c.Name {
 	case "submit":
 		for range c.number("count", 1) - 1 {
 			h.log.step(h.eng, h.now, h.submit(c))
@@ -135,8 +224,11 @@ func (h *harness) input(c *command) engine.Input {
 		return h.submit(c)
 	case "cancel":
 		in := &engine.Cancel{Seq: c.number("seq", 0), Actor: c.text("by", "ops"), Path: engine.PathHTTP, Reply: "caller"}
-		if len(c.words) > 0 {
+		if len(c.Words) > 0 {
 			in.TaskID = c.word(0)
+		}
+		if (in.TaskID == "") == (in.Seq == 0) {
+			c.wrong("either a task or seq is cancelled")
 		}
 		return in
 	case "hello":
@@ -156,7 +248,7 @@ func (h *harness) input(c *command) engine.Input {
 		return &engine.NarrowbandUp{Short: wire.Short(c.word(0)), Up: c.word(1) == "up"}
 	case "operate":
 		in := &engine.Operate{Action: engine.Action(c.word(0)), Seq: c.number("seq", 0), Dead: c.number("dead", 0),
-			Actor: c.text("by", "ops"), Note: c.text("note", ""), Path: engine.PathHTTP, Reply: "caller"}
+			Actor: c.text("by", "ops"), Note: c.text("note", ""), Path: engine.PathHTTP, AcceptUnknown: c.has("yes"), Reply: "caller"}
 		if v := c.text("for", ""); v != "" {
 			in.Until = h.now.Wall + c.span(v).Milliseconds()
 		}
@@ -164,10 +256,7 @@ func (h *harness) input(c *command) engine.Input {
 	case "goodbye":
 		m := &wire.Goodbye{Session: c.number("session", h.agentOf(c).session), Lost: c.has("lost")}
 		for _, s := range c.list("unstarted") {
-			seq, err := strconv.ParseUint(s, 10, 64)
-			if err != nil {
-				c.t.Fatalf("%q: %v", c.line, err)
-			}
+			seq := c.toNumber(s)
 			m.Unstarted = append(m.Unstarted, wire.Ref{Seq: seq, Token: h.log.insts[seq].Token})
 		}
 		return &engine.Uplink{Node: c.word(0), Msg: m}
@@ -183,7 +272,7 @@ func (h *harness) input(c *command) engine.Input {
 
 // control runs a command that is no input.
 func (h *harness) control(c *command) {
-	switch c.name {
+	switch c.Name {
 	case "config":
 		h.cfg.Window = int(c.number("window", 0))
 		h.cfg.Capacity = int(c.number("capacity", 0))
@@ -195,7 +284,7 @@ func (h *harness) control(c *command) {
 		h.log = newModelLog()
 		h.boot()
 	case "advance":
-		h.advanceWith(c.span(c.word(0)), c.words[1:])
+		h.advanceWith(c.span(c.word(0)), c.Words[1:])
 	case "backup":
 		h.copy = h.log.clone()
 	case "restored":
@@ -213,10 +302,7 @@ func (h *harness) control(c *command) {
 	case "restart":
 		h.boot()
 	case "waits":
-		n, err := strconv.ParseUint(c.word(0), 10, 64)
-		if err != nil {
-			c.t.Fatalf("%q: %v", c.line, err)
-		}
+		n := c.toNumber(c.word(0))
 		if w, ok := h.eng.Waits(h.now, n); ok {
 			h.out.line("%d %s", n, w.Why)
 		} else {
@@ -225,17 +311,31 @@ func (h *harness) control(c *command) {
 	case "show":
 		h.show()
 	case "timeline":
-		n, err := strconv.ParseUint(c.word(0), 10, 64)
-		if err != nil {
-			c.t.Fatalf("%q: %v", c.line, err)
-		}
-		h.history(n)
+		h.history(c.toNumber(c.word(0)))
 	default:
-		c.t.Fatalf("unknown command %q", c.line)
+		c.wrong("nobody carries it out")
+	}
+}
+
+// fitSubmit refuses what would be ignored.
+func (c *command) fitSubmit() {
+	c.t.Helper()
+	c.needs("max_on", "pin")
+	c.needs("packet", "client")
+	if c.has("dup") && c.Args["client"] == "" {
+		c.wrong("dup says nothing without client")
+	}
+	_, retry := c.Args["retry"]
+	if _, tiered := c.Args["tiered"]; retry && tiered {
+		c.wrong("retry and tiered contradict")
+	}
+	if len(c.pairs("label")) > 1 {
+		c.wrong("a task is for one label")
 	}
 }
 
 func (h *harness) submit(c *command) *engine.Submit {
+	c.fitSubmit()
 	s := engine.Spec{TaskID: c.text("id", ""), Intent: c.text("intent", wire.IntentGPIOWrite), Nodes: c.list("node")}
 	slices.Sort(s.Nodes)
 	for k, v := range c.pairs("label") {
@@ -251,23 +351,19 @@ func (h *harness) submit(c *command) *engine.Submit {
 		s.TimeoutMs = uint32(c.span(v).Milliseconds())
 	}
 	if p := c.list("retry"); p != nil {
-		n, err := strconv.Atoi(p[0])
-		if err != nil || len(p) != 3 {
-			c.t.Fatalf("%q: retry is N,initial,max", c.line)
-		}
-		s.Retry = &engine.Retry{Max: uint8(n), InitialMs: uint32(c.span(p[1]).Milliseconds()), MaxMs: uint32(c.span(p[2]).Milliseconds())}
+		s.Retry = &engine.Retry{Max: uint8(c.toNumber(p[0])), InitialMs: uint32(c.span(p[1]).Milliseconds()), MaxMs: uint32(c.span(p[2]).Milliseconds())}
 	}
 	if n := c.number("tiered", 0); n != 0 {
 		s.Retry = &engine.Retry{Max: uint8(n), Backoff: engine.BackoffTiered}
 	}
 	p, err := wire.ParsePriority(c.text("prio", ""))
 	if err != nil {
-		c.t.Fatalf("%q: %v", c.line, err)
+		c.wrong("%v", err)
 	}
 	s.Priority = p
 	if args := h.arguments(c, s.Intent); args != nil {
 		if s.Args, err = wire.EncodeMap(args, wire.MaxArgsBytes); err != nil {
-			c.t.Fatalf("%q: %v", c.line, err)
+			c.wrong("%v", err)
 		}
 	}
 	in := &engine.Submit{Spec: s, Source: engine.Source{Via: "http", Actor: c.text("by", "ops")}, Path: engine.PathHTTP, Dup: c.has("dup"), Reply: "caller"}
@@ -275,7 +371,7 @@ func (h *harness) submit(c *command) *engine.Submit {
 		in.Path, in.Source.Via = engine.PathMQTT, "mqtt"
 		sum, err := s.Sum()
 		if err != nil {
-			c.t.Fatalf("%q: %v", c.line, err)
+			c.wrong("%v", err)
 		}
 		in.Mark = &engine.Mark{Client: client, PacketID: uint16(c.number("packet", 1)), Sum: sum}
 	}
@@ -292,10 +388,10 @@ func (h *harness) arguments(c *command, intent string) map[string]any {
 	pin := c.text("pin", "")
 	if all := intent == wire.IntentSafe || intent == wire.IntentRelease; pin == "" && !all {
 		switch {
-		case c.args["id"] != "":
-			pin = "p-" + c.args["id"]
-		case c.args["client"] != "":
-			pin = "p-" + c.args["client"]
+		case c.Args["id"] != "":
+			pin = "p-" + c.Args["id"]
+		case c.Args["client"] != "":
+			pin = "p-" + c.Args["client"]
 		default:
 			h.pins++
 			pin = fmt.Sprintf("p-%d", h.pins)
@@ -338,27 +434,14 @@ func (h *harness) hello(c *command) *wire.Hello {
 	a.next = c.number("next", a.next)
 	var top [2]uint64
 	for k, v := range c.list("top") {
-		n, err := strconv.ParseUint(v, 10, 64)
-		if err != nil || k > 1 {
-			c.t.Fatalf("%q: top is SEQ,TOKEN", c.line)
+		if k > 1 {
+			c.wrong("top is SEQ,TOKEN")
 		}
-		top[k] = n
+		top[k] = c.toNumber(v)
 	}
-	m := &wire.Hello{TopSeq: top[0], TopToken: top[1], Clock: h.clock(c), ClockSet: h.clock(c) != 0,
+	return withTraits(c, &wire.Hello{TopSeq: top[0], TopToken: top[1], Clock: h.clock(c), ClockSet: h.clock(c) != 0,
 		Session: a.session, Incarnation: a.incarnation, Short: c.text("short", wire.Short(c.word(0))),
-		Labels: c.pairs("labels"), Intents: c.list("intents"), First: c.number("first", a.next), Next: a.next}
-	for _, p := range c.list("pins") {
-		name, safe, _ := strings.Cut(p, ":")
-		t := wire.PinTraits{Line: wire.LineOf("chip:" + name), Flags: wire.PinOutput}
-		if safe != "-" {
-			t.Flags |= wire.PinHasSafe
-		}
-		if safe == "1" {
-			t.Flags |= wire.PinSafeHigh
-		}
-		m.Rules, m.Pins, m.Traits = wire.NewestRules, append(m.Pins, name), append(m.Traits, t)
-	}
-	return m
+		Labels: c.pairs("labels"), Intents: c.list("intents"), First: c.number("first", a.next), Next: a.next})
 }
 
 // clock is an agent's clock that is off by clock=D, 0 when that is not given.
@@ -370,7 +453,10 @@ func (h *harness) clock(c *command) int64 {
 }
 
 func (h *harness) heartbeat(c *command) *engine.Uplink {
-	m := &wire.Heartbeat{Session: c.number("session", h.agentOf(c).session), Clock: h.clock(c), Local: c.has("local"), Room: uint32(c.number("room", 0))}
+	m := &wire.Heartbeat{Session: c.number("session", h.agentOf(c).session), Clock: h.clock(c), Local: c.has("local")}
+	if withLevels(c, m); m.Levels != nil {
+		m.Next = c.number("next", h.agentOf(c).next)
+	}
 	for _, p := range c.list("foreign") {
 		m.Foreign = append(m.Foreign, wire.Foreign{Pin: p, Found: 1})
 	}
@@ -380,10 +466,7 @@ func (h *harness) heartbeat(c *command) *engine.Uplink {
 func (h *harness) digest(c *command) *engine.Uplink {
 	var refs []wire.Ref
 	for _, v := range c.list("holds") {
-		seq, err := strconv.ParseUint(v, 10, 64)
-		if err != nil {
-			c.t.Fatalf("%q: %v", c.line, err)
-		}
+		seq := c.toNumber(v)
 		refs = append(refs, wire.Ref{Seq: seq, Token: h.log.insts[seq].Token})
 	}
 	m := &wire.Digest{Session: c.number("session", h.agentOf(c).session)}
@@ -405,7 +488,7 @@ func (h *harness) tokenOf(c *command) wire.Token {
 }
 
 func (c *command) time(k string) int64 {
-	v, ok := c.args[k]
+	v, ok := c.Args[k]
 	if !ok {
 		return 0
 	}
@@ -419,38 +502,34 @@ func (h *harness) event(c *command) *wire.Event {
 		ReceivedAt: c.time("received"), StartedAt: c.time("started"), FinishedAt: c.time("finished"),
 		Percent: uint8(c.number("percent", 0)), Detail: c.text("detail", "")}
 	a.next = max(a.next, m.Number+1)
-	for p := wire.PhaseReceived; p <= wire.MaxPhase; p++ {
-		if p.String() == c.word(1) {
-			m.Phase = p
-		}
-	}
-	if m.Phase == wire.PhaseProcessed {
-		m.Code = c.code(c.words[2:])
-	}
-	if m.Phase == wire.PhaseLease {
+	m.Phase, _ = phaseNamed(c.word(1))
+	switch wants := m.Phase == wire.PhaseProcessed || m.Phase == wire.PhaseLease; {
+	case wants != (len(c.Words) == 3):
+		c.wrong("processed has a code behind it, lease_ended an end, and nothing else has")
+	case m.Phase == wire.PhaseProcessed:
+		m.Code = c.code(2)
+	case m.Phase == wire.PhaseLease:
 		m.Lease = c.leaseEnd(c.word(2))
 	}
 	if v := c.payload(); len(v) > 0 {
 		raw, err := wire.EncodeMap(v, wire.MaxPayloadBytes)
 		if err != nil {
-			c.t.Fatalf("%q: %v", c.line, err)
+			c.wrong("%v", err)
 		}
 		m.Payload = raw
 	}
 	if err := m.Validate(); err != nil {
-		c.t.Fatalf("%q: %v", c.line, err)
+		c.wrong("%v", err)
 	}
 	return m
 }
 
 func (c *command) leaseEnd(word string) wire.LeaseEnd {
-	for e := range wire.LeaseEnd(255) {
-		if e.String() == word {
-			return e
-		}
+	e, ok := leaseEndNamed(word)
+	if !ok {
+		c.wrong("no end of a lease is called %s", word)
 	}
-	c.t.Fatalf("%q: no such end", c.line)
-	return 0
+	return e
 }
 
 // payload is what payload=, pin=, level=, until=, edges= and total= say.
@@ -462,8 +541,9 @@ func (c *command) payload() map[string]any {
 	if p := c.text("pin", ""); p != "" {
 		v["pin"] = p
 	}
+	c.needs("max_on_ms", "until")
 	for _, k := range []string{"level", "total"} {
-		if c.args[k] != "" {
+		if c.Args[k] != "" {
 			v[k] = c.number(k, 0)
 		}
 	}
@@ -472,11 +552,7 @@ func (c *command) payload() map[string]any {
 	}
 	var edges []any
 	for _, l := range c.list("edges") {
-		n, err := strconv.ParseUint(l, 10, 64)
-		if err != nil {
-			c.t.Fatalf("%q: %v", c.line, err)
-		}
-		edges = append(edges, []any{n, uint64(0), uint64(0)})
+		edges = append(edges, []any{c.toNumber(l), uint64(0), uint64(0)})
 	}
 	if edges != nil {
 		v["edges"] = edges
@@ -487,12 +563,12 @@ func (c *command) payload() map[string]any {
 func (h *harness) compact(c *command) *engine.Compact {
 	seq := c.number("seq", 0)
 	return &engine.Compact{Short: c.text("short", wire.Short(c.word(0))), Ack: wire.CompactAck{Seq: seq,
-		Attempt: uint8(c.number("attempt", uint64(h.log.insts[seq].Attempt))), Code: c.code(c.words[1:])}}
+		Attempt: uint8(c.number("attempt", uint64(h.log.insts[seq].Attempt))), Code: c.code(1)}}
 }
 
 func (h *harness) report(c *command) *wire.Report {
 	s := wire.State{Seq: c.number("seq", 0), Token: h.tokenOf(c)}
 	s.Status = wire.Status(1 + slices.Index([]string{"never", "queued", "running", "done", "full", "driven"}, c.word(1)))
-	s.Code = c.code(c.words[2:])
+	s.Code = c.code(2)
 	return &wire.Report{States: []wire.State{s}}
 }

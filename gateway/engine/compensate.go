@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/apollo-11/apollo11/wire"
 )
 
 // Alarms of compensation; their subject is the gateway.
@@ -31,10 +33,10 @@ const (
 	// it lost: a pause may put a resend off, not away.
 	pauseLimit = 2 * time.Minute
 	pauseRest  = 30 * time.Second
-	// repeatAfter is less than the time after which an agent tells an event once more
-	// (5 s), by a second for its journal and for what comes between a command and its
-	// first event.
-	repeatAfter = 4 * time.Second
+	// repeatAfter is less than the time after which an agent tells an event once more,
+	// by a second for its journal and for what comes between a command and its first
+	// event.
+	repeatAfter = wire.ResendAfter - time.Second
 )
 
 // acks counts sends and confirmations of the last ten minutes, by minute.

@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"time"
+
+	"github.com/apollo-11/apollo11/wire"
 )
 
 // Config holds the engine's numbers. The zero value of a field is replaced by
@@ -90,14 +92,14 @@ func (c Config) withDefaults() Config {
 	def(&c.ConfirmMax, 60*time.Second)
 	num(&c.MaxResends, 8)
 	def(&c.ExpiryGrace, 10*time.Second)
-	def(&c.DefaultTimeout, 60*time.Second)
+	def(&c.DefaultTimeout, wire.DefaultTimeout)
 	def(&c.ExecGrace, 10*time.Second)
 	def(&c.QueryInterval, 5*time.Second)
 	num(&c.MaxQueries, 3)
 	if c.Retry == (Retry{}) {
 		c.Retry = Retry{Max: 3, InitialMs: 1000, MaxMs: 60_000}
 	}
-	def(&c.Heartbeat, 5*time.Second)
+	def(&c.Heartbeat, wire.HeartbeatEvery)
 	def(&c.OfflineAfter, 15*time.Second)
 	num(&c.Capacity, 100_000)
 	num(&c.LowWater, 100)

@@ -141,6 +141,9 @@ func (e *Engine) dispatch(now Now, i *inst) {
 		Intent: i.Intent, Args: i.Args, NotAfter: i.NotAfter, TimeoutMs: uint32(i.limit(e.cfg).Milliseconds()), Priority: i.Priority,
 		Trace: i.Trace, SentAt: now.Wall, Resend: i.Sends - 1}
 	e.inOrderAtLine(i, m)
+	if i.safe {
+		i.node.sentSafe(now, m)
+	}
 	e.send(i.node, m, &m.Through)
 }
 
@@ -197,11 +200,13 @@ func (e *Engine) newAttempt(i *inst) {
 		i.Token = wire.Token{Shard: e.counters.Shard, Seq: e.counters.NextToken, Rand: e.rnd.Uint32()}
 	}
 	e.counters.NextToken++
+	i.node.give(i.given())
 	e.topUsed = true
 	i.Sends, i.RetryAt, i.Percent = 0, 0, 0
 	i.ReceivedAt, i.StartedAt, i.FinishedAt, i.SettledAt = 0, 0, 0, 0
 	i.Code, i.Detail, i.Payload, i.Path, i.Reason, i.Lease = wire.CodeNone, "", nil, PathNone, "", nil
-	i.resends, i.queries, i.firstAt, i.byHand, i.disowned = 0, 0, 0, false, false
+	i.resends, i.queries, i.firstAt, i.byHand, i.disowned, i.Doubted = 0, 0, 0, false, false, false
+	i.stopAt, i.stops = 0, 0
 	i.whisperAt, i.whispers, i.driven = 0, 0, false
 }
 
@@ -246,6 +251,10 @@ func (e *Engine) unconfirmed(now Now, i *inst) {
 		e.giveUp(now, i, ReasonUnconfirmed, "the node is connected but never confirmed that it has the instruction")
 		return
 	}
+	if i.node.twins.on && !i.safe {
+		e.takeBack(now, i, "two boards say hello as its node")
+		return
+	}
 	if i.node.doubtful && !i.safe {
 		e.takeBack(now, i, "its node's primary path seems dead")
 		return
@@ -278,11 +287,15 @@ func (e *Engine) ground(i *inst) {
 func (e *Engine) overdue(now Now, i *inst) {
 	if !i.node.online {
 		if i.State == StateRunning {
+			e.stopOnce(now, i, "execution timeout")
 			e.giveUp(now, i, ReasonExecution, "it did not report its end in time and its node is offline")
 		}
 		return
 	}
 	switch {
+	case i.node.twins.on && i.StartedAt == 0 && !i.safe: // a question offers it again
+		i.execAt = now.in(receivedCheck)
+		return
 	case i.safe: // it is asked after until it is answered; stopping it would help nobody
 		i.queries = min(i.queries, e.cfg.MaxQueries-1)
 	case i.By != 0: // a question would offer it again
@@ -293,7 +306,7 @@ func (e *Engine) overdue(now Now, i *inst) {
 		return
 	}
 	if i.queries >= e.cfg.MaxQueries {
-		e.sendCancel(now, i, "execution timeout")
+		e.stopOnce(now, i, "execution timeout")
 		e.giveUp(now, i, ReasonExecution, "it did not report its end in time; its node has been told to stop it")
 		return
 	}
@@ -328,8 +341,12 @@ func (e *Engine) giveUp(now Now, i *inst, reason, detail string) {
 		reason = ReasonSuperseded
 	}
 	i.Reason, i.Detail, i.SettledAt = reason, detail, now.Wall
+	e.levelsMoved(i)
 	e.safeEnded(now, i)
 	again := reason == ReasonExecution || reason == ReasonForgotten
+	if seq, _ := e.newerThan(i); seq != 0 {
+		again = false // an unknown outcome holds no line against newer work, and comes back behind none
+	}
 	if again && i.safe && e.again(now, i, detail) || again && e.mayRepeat(i, wire.CodeNone, reason) && e.retry(now, i) {
 		return
 	}

@@ -26,11 +26,13 @@ type Engine struct {
 	shorts map[string]string // short id -> node
 	narrow map[string]int    // narrowband connections by short id
 	open   int               // unsettled instructions
+	known  int               // nodes that have said hello once
 	marks  markRing
 	timers timerHeap
 	alarms alarms
 	quiet  Quiet
 	lost   Lost
+	moving Moved
 
 	acks     acks
 	quietEnd time.Duration // when the quiet period ends: a clock that is set does not move it
@@ -65,7 +67,7 @@ type Engine struct {
 	newHolds  []*node
 	dropped   []uint64 // dead letters
 	quietNew  bool
-	lostNew   bool
+	movedNew  bool
 	effects   Effects
 	lastReady time.Duration
 }
@@ -123,6 +125,8 @@ type inst struct {
 	disowned bool          // the node said of this attempt that it has not got it
 	queries  int
 	cancelAt time.Duration // when the cancel is sent again; 0 for not
+	stopAt   time.Duration // when it is sent over narrowband; 0 for not
+	stops    int           // how often it was
 	unlisted uint32        // reports of progress that no entry counts yet
 	byHand   bool          // its next attempt was asked for by an operator: nothing holds it back. A restart forgets that
 	waits    bool          // stands in the operator queue, as the log has it
@@ -152,7 +156,8 @@ func New(cfg Config, counters Counters, rnd *rand.Rand) *Engine {
 // Restore takes in a node from the log, offline until it says hello.
 func (e *Engine) Restore(n Node, c Cursor) {
 	m := e.node(n.ID)
-	m.Node, m.cursor, m.known = n, c, true
+	m.Node, m.cursor, m.counted = n, c, false
+	e.know(m)
 	e.learn(Now{}, m)
 	e.shorts[n.Short] = n.ID
 	e.expect(m)
@@ -190,6 +195,7 @@ func (e *Engine) inst(t *task, rec Instruction) *inst {
 	i.timer.i = i
 	i.safe = t.act.Towards(i.node.safeLevel)
 	i.node.held++
+	i.node.give(i.given())
 	t.insts = append(t.insts, i)
 	e.insts[i.Seq] = i
 	return i
@@ -334,9 +340,9 @@ func (e *Engine) Ready(now Now) Ready {
 		q := e.quiet
 		r.Records.Quiet, e.quietNew = &q, false
 	}
-	if e.lostNew {
-		l := e.lost
-		r.Records.Lost, e.lostNew = &l, false
+	if e.movedNew {
+		m := e.moving
+		r.Records.Moved, e.movedNew = &m, false
 	}
 	e.collectHolds(&r.Records)
 	if e.topUsed {
@@ -483,6 +489,7 @@ func (e *Engine) track(now Now, i *inst) {
 	}
 	i.settled = settled
 	if settled {
+		e.lastWord(i)
 		e.open--
 		delete(i.node.open, i.Seq)
 		if i.Code.Class() == wire.ClassRetryable { // whatever has ended its waiting for another attempt
@@ -493,7 +500,7 @@ func (e *Engine) track(now Now, i *inst) {
 		e.setInside(i, false)
 		e.unplace(i)
 		e.onTime(now, i)
-		i.sendAt, i.waitAt, i.execAt, i.cancelAt, i.askAt = 0, 0, 0, 0, 0
+		i.sendAt, i.waitAt, i.execAt, i.cancelAt, i.askAt, i.stopAt = 0, 0, 0, 0, 0, 0
 		i.blockAt, i.blocked, i.whisperAt = 0, 0, 0
 		return
 	}

@@ -89,12 +89,12 @@ func (e *Engine) checkInst(i *inst) error {
 		return fmt.Errorf("dirty %v, %d entries, counted as settled %v", i.dirty, len(i.entries), i.settled)
 	}
 	if i.State.Settled() {
-		if i.wants || i.inside || i.late || i.places != nil || i.queued() || i.flying || i.timer.set() || i.sendAt|i.waitAt|i.execAt|i.cancelAt|i.askAt|i.blockAt|i.whisperAt|i.lateAt != 0 {
+		if i.wants || i.inside || i.late || i.places != nil || i.queued() || i.flying || i.timer.set() || i.sendAt|i.waitAt|i.execAt|i.cancelAt|i.askAt|i.stopAt|i.blockAt|i.whisperAt|i.lateAt != 0 {
 			return fmt.Errorf("it is settled and still waits")
 		}
 		return nil
 	}
-	for _, at := range []time.Duration{i.sendAt, i.waitAt, i.execAt, i.cancelAt, i.askAt, i.blockAt, i.whisperAt, i.lateAt} {
+	for _, at := range []time.Duration{i.sendAt, i.waitAt, i.execAt, i.cancelAt, i.askAt, i.stopAt, i.blockAt, i.whisperAt, i.lateAt} {
 		if at != 0 && (!i.timer.set() || i.timer.at > at) {
 			return fmt.Errorf("it waits for %v, its timer is set to %v (%v)", at, i.timer.at, i.timer.set())
 		}

@@ -59,7 +59,7 @@ func (e *Engine) mayFly(n *node) bool {
 	if mutant.On(mutant.WindowForgets) {
 		inside = 0
 	}
-	if !n.online || n.doubtful || n.flying >= window || len(n.queue) == 0 {
+	if !n.online || n.doubtful || n.twins.on || n.flying >= window || len(n.queue) == 0 {
 		return false
 	}
 	// What the agent keeps lines for has its place there: all that is inside may be

@@ -31,7 +31,7 @@ func (a Alarm) Urgency() Urgency {
 	switch a.Kind {
 	case alarmLocal:
 		return UrgencyNone // somebody wants it so
-	case alarmLease:
+	case alarmLease, alarmTwin:
 		return UrgencyNow // an output is on that should be off
 	}
 	return UrgencyDay
@@ -40,15 +40,8 @@ func (a Alarm) Urgency() Urgency {
 // hand takes in what a heartbeat says of the LOCAL switch and of outputs that
 // somebody else has changed. Nothing is done about either: the local hand wins.
 func (e *Engine) hand(now Now, n *node, m *wire.Heartbeat) {
-	if m.Local != n.local {
-		n.local = m.Local
-		e.show(n)
-	}
-	if m.Local {
-		e.condition(now, alarmLocal, n.ID, "the LOCAL switch is on: commands that would move something are refused")
-	} else {
-		e.clear(now, alarmLocal, n.ID)
-	}
+	e.setLocal(now, n, m.Local)
+	e.beatLevels(now, n, m)
 	if slices.Equal(m.Foreign, n.foreign) {
 		return
 	}
@@ -57,6 +50,26 @@ func (e *Engine) hand(now Now, n *node, m *wire.Heartbeat) {
 	e.clear(now, alarmForeign, n.ID) // its text names the pins
 	if len(n.foreign) > 0 {
 		e.condition(now, alarmForeign, n.ID, foreignText(n.foreign))
+	}
+}
+
+// helloLocal takes in what a hello says of the LOCAL switch: one that is on is told at
+// once. An agent that follows no rules says nothing of it there.
+func (e *Engine) helloLocal(now Now, n *node, m *wire.Hello) {
+	if m.Local || m.Rules >= wire.RulesOrder {
+		e.setLocal(now, n, m.Local)
+	}
+}
+
+func (e *Engine) setLocal(now Now, n *node, local bool) {
+	if local != n.local {
+		n.local = local
+		e.show(n)
+	}
+	if local {
+		e.condition(now, alarmLocal, n.ID, "the LOCAL switch is on: commands that would move something are refused")
+	} else {
+		e.clear(now, alarmLocal, n.ID)
 	}
 }
 

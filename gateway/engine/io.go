@@ -109,7 +109,7 @@ type Records struct {
 	Dropped      []uint64 // numbers of dead letters to forget
 	Audits       []Audit
 	Quiet        *Quiet
-	Lost         *Lost
+	Moved        *Moved
 	Reserved     *Reserved
 	Holds        []Hold // one a node; an ended one is to be forgotten
 }
@@ -131,17 +131,19 @@ const (
 	QueueLeave QueueChange = 2
 )
 
-// NodeCursor is the cursor of one node.
+// NodeCursor is the cursor of one node, with what the log has given to it: nil while
+// that is not known.
 type NodeCursor struct {
 	Node string
 	Cursor
+	Given *Given
 }
 
 // Empty reports whether nothing has to be written.
 func (r *Records) Empty() bool {
 	return r.Counters == nil && len(r.Tasks) == 0 && len(r.Opened) == 0 && len(r.Closed) == 0 &&
 		len(r.Instructions) == 0 && len(r.Nodes) == 0 && len(r.Cursors) == 0 && len(r.Marks) == 0 &&
-		len(r.DeadLetters) == 0 && len(r.Dropped) == 0 && len(r.Audits) == 0 && r.Quiet == nil && r.Lost == nil && r.Reserved == nil && len(r.Holds) == 0
+		len(r.DeadLetters) == 0 && len(r.Dropped) == 0 && len(r.Audits) == 0 && r.Quiet == nil && r.Moved == nil && r.Reserved == nil && len(r.Holds) == 0
 }
 
 // Effects may leave the gateway once the records are durable.
@@ -214,6 +216,8 @@ const (
 	RefusedCapacity RefusalKind = 3 // 503, 0x97: try again later
 	RefusedNotFound RefusalKind = 4 // 404
 	RefusedNoNode   RefusalKind = 5 // 422, 0x99: the selector matches nothing
+	// RefusedUnknown: 409: it may happen a second time, and nobody has said yes to that.
+	RefusedUnknown RefusalKind = 6
 )
 
 // Refusal says why something was not taken, and what to do.
@@ -255,6 +259,10 @@ type NodeState struct {
 	// else has changed, by its latest heartbeat. Not to be changed.
 	Local   bool
 	Foreign []wire.Foreign
+	// Twin says that two boards of its name are there: its commands are held back.
+	Twin bool
+	// Levels are those of its outputs, as it says, in the order of its pins.
+	Levels []PinLevel
 }
 
 // Alarm is raised or cleared. Kind and Subject together name it.

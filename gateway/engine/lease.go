@@ -85,6 +85,9 @@ func (e *Engine) leaseEnded(now Now, n *node, m *wire.Event) {
 	e.log(now, i, Entry{What: WhatLease, Path: PathPrimary, Actor: n.ID, AgentAt: m.FinishedAt, Event: m.Number,
 		Token: m.Token, Attempt: m.Attempt, Detail: leaseText(&l, m.Detail)})
 	e.failing(now, n, i, &l)
+	if current {
+		e.levelEnded(now, i, &l)
+	}
 	e.pinNews(now, i, PinNews{Pin: pin, Lease: &l, Event: m.Number})
 }
 
@@ -96,6 +99,9 @@ func leaseText(l *Lease, detail string) string {
 		if l.Level != nil {
 			s += [...]string{" is off", " is on"}[*l.Level&1]
 		}
+	}
+	if l.End == wire.LeaseHand {
+		s += "; a person had moved it, it was left to the hand"
 	}
 	if l.End == wire.LeaseFailed {
 		s += " could not be set to its safe level; the agent goes on trying"

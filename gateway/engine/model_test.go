@@ -27,7 +27,8 @@ type modelLog struct {
 	audits   []engine.Audit
 	trail    engine.Trail
 	quiet    engine.Quiet
-	lost     engine.Lost
+	given    map[string]engine.Given
+	moved    engine.Moved
 	reserved engine.Reserved
 	holds    map[string]engine.Hold
 }
@@ -39,7 +40,7 @@ func newModelLog() *modelLog {
 		insts: map[uint64]engine.Instruction{}, lines: map[uint64][]engine.Entry{},
 		nodes: map[string]engine.Node{}, cursors: map[string]engine.Cursor{},
 		marks: map[string]engine.Mark{}, dead: map[uint64]engine.DeadLetter{}, tokens: map[wire.Token]uint64{},
-		queue: map[uint64]bool{}, holds: map[string]engine.Hold{},
+		queue: map[uint64]bool{}, given: map[string]engine.Given{}, holds: map[string]engine.Hold{},
 	}
 }
 
@@ -48,7 +49,7 @@ func (l *modelLog) clone() *modelLog {
 	return &modelLog{counters: l.counters, tasks: maps.Clone(l.tasks), ids: maps.Clone(l.ids), open: maps.Clone(l.open),
 		insts: maps.Clone(l.insts), lines: maps.Clone(l.lines), nodes: maps.Clone(l.nodes), cursors: maps.Clone(l.cursors),
 		marks: maps.Clone(l.marks), dead: maps.Clone(l.dead), tokens: maps.Clone(l.tokens),
-		queue: maps.Clone(l.queue), audits: slices.Clip(l.audits), trail: l.trail, quiet: l.quiet, lost: l.lost, reserved: l.reserved, holds: maps.Clone(l.holds)}
+		queue: maps.Clone(l.queue), audits: slices.Clip(l.audits), trail: l.trail, quiet: l.quiet, given: maps.Clone(l.given), moved: l.moved, reserved: l.reserved, holds: maps.Clone(l.holds)}
 }
 
 // stored is what comes back from a disk: nothing is shared with the engine, and
@@ -103,6 +104,12 @@ func (l *modelLog) apply(r *engine.Records) error {
 	}
 	for _, c := range r.Cursors {
 		l.cursors[c.Node] = c.Cursor
+		if g := c.Given; g != nil {
+			if o := l.given[c.Node]; g.Seq < o.Seq || g.Token < o.Token || g.Lost < o.Lost || g.Moved < o.Moved {
+				return fmt.Errorf("what node %s was given went from %+v to %+v", c.Node, o, *g)
+			}
+			l.given[c.Node] = stored(*g)
+		}
 	}
 	for _, m := range r.Marks {
 		if _, ok := l.ids[m.TaskID]; !ok {
@@ -140,11 +147,11 @@ func (l *modelLog) byHand(r *engine.Records) error {
 		}
 		l.quiet = stored(*q)
 	}
-	if r.Lost != nil {
-		if r.Lost.To <= r.Lost.From || r.Lost.To > l.counters.NextToken {
-			return fmt.Errorf("lost numbers %+v, the counters are %+v", *r.Lost, l.counters)
+	if r.Moved != nil {
+		if r.Moved.Sum <= l.moved.Sum {
+			return fmt.Errorf("the counters were moved by %d, and now by %d", l.moved.Sum, r.Moved.Sum)
 		}
-		l.lost = stored(*r.Lost)
+		l.moved = stored(*r.Moved)
 	}
 	if v := r.Reserved; v != nil {
 		if v.Seq < l.counters.NextSeq || v.Token < l.counters.NextToken || v.Seq < l.reserved.Seq || v.Token < l.reserved.Token {
@@ -274,13 +281,16 @@ func (l *modelLog) load(first uint64) engine.TaskState {
 // recover builds an engine as the ledger does after a restart.
 func (l *modelLog) recover(e *engine.Engine, now engine.Now) {
 	e.RestoreQuiet(now, l.quiet)
-	e.RestoreLost(l.lost)
+	e.RestoreMoved(l.moved)
 	e.RestoreReserved(l.reserved)
 	if n := len(l.audits); n > 0 {
 		e.RestoreAudit(l.audits[n-1])
 	}
 	for _, id := range slices.Sorted(maps.Keys(l.nodes)) {
 		e.Restore(l.nodes[id], l.cursors[id])
+		if g, ok := l.given[id]; ok {
+			e.RestoreGiven(id, g)
+		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(l.holds)) {
 		e.RestoreHold(now, l.holds[id])

@@ -55,8 +55,9 @@ func (e *Engine) narrowbandUp(now Now, in *NarrowbandUp) {
 	for _, i := range n.opened() {
 		if i.flying && i.askAt == 0 {
 			i.askAt = now.in(askNarrowband)
-			e.arm(now, i)
 		}
+		e.wantStop(now, i)
+		e.arm(now, i)
 	}
 }
 
@@ -84,6 +85,10 @@ func (e *Engine) ask(now Now, i *inst) {
 		return
 	}
 	if free := n.askedAt - (narrowbandBurst-1)*narrowbandPause; now.Mono < free {
+		i.askAt = free
+		return
+	}
+	if free := n.frames.take(now, frameQuestion); free != 0 {
 		i.askAt = free
 		return
 	}

@@ -17,6 +17,14 @@ const gapPause = time.Second
 // session whose heartbeats will never come.
 const pastSessions = 4
 
+// maxNodes bounds the nodes that are remembered for ever, far beyond any site: whoever
+// may connect could make up names otherwise, one a hello. maxStrangeAlarms bounds the
+// standing alarms beyond which a refused name that nobody knows is told as an incident.
+const (
+	maxNodes         = 10_000
+	maxStrangeAlarms = 2 * maxNodes
+)
+
 // node is a Node in memory. It exists from the first instruction or hello that
 // names it; known says that it has said hello once.
 type node struct {
@@ -33,6 +41,7 @@ type node struct {
 	met     bool          // heard has a meaning
 	missed  bool          // the gateway has started and waits for its first hello
 	askedAt time.Duration // when what it was asked over narrowband is over, one each narrowbandPause
+	frames  frames        // that were sent to it over narrowband
 	timer   timer         // when its silence is looked at
 
 	queue queue
@@ -65,12 +74,20 @@ type node struct {
 	changed bool
 	renewed bool // Node and cursor have to be written
 	moved   bool // cursor has to be written
+
+	twins   twins
+	levels  levels
+	given   Given
+	counted bool          // given is what the log has given to it, and no version before has
+	kept    Top           // of given, as it was written last
+	word    Top           // of its latest hello
+	oddAt   time.Duration // when its numbers were last alarmed as implausible; 0 for never
 }
 
 func (e *Engine) node(id string) *node {
 	n := e.nodes[id]
 	if n == nil {
-		n = &node{Node: Node{ID: id}, open: map[uint64]*inst{}}
+		n = &node{Node: Node{ID: id}, open: map[uint64]*inst{}, counted: true}
 		n.timer.n = n
 		e.nodes[id] = n
 	}
@@ -79,7 +96,7 @@ func (e *Engine) node(id string) *node {
 
 func (n *node) state() NodeState {
 	s := NodeState{Node: n.Node, Online: n.online, Since: n.since, Reason: n.reason, Queued: n.wanting, Flying: n.flying,
-		Local: n.local, Foreign: n.foreign}
+		Local: n.local, Foreign: n.foreign, Twin: n.twins.on, Levels: n.levelsNow()}
 	for _, i := range n.open {
 		if i.ReceivedAt != 0 && !i.waiting() {
 			s.Running++
@@ -120,6 +137,9 @@ func (e *Engine) renew(n *node) {
 }
 
 func (e *Engine) uplink(now Now, in *Uplink) {
+	if n := e.nodes[in.Node]; n != nil && n.unheard(in.Msg) {
+		return
+	}
 	switch m := in.Msg.(type) {
 	case *wire.Hello:
 		e.hello(now, in.Node, m)
@@ -167,6 +187,7 @@ func (e *Engine) hear(now Now, id string) *node {
 		return nil
 	}
 	n.heard, n.met = now.Mono, true
+	e.speaks(now, n)
 	e.believe(now, n)
 	e.forgive(now, n)
 	if !n.online {
@@ -180,15 +201,25 @@ func (e *Engine) hear(now Now, id string) *node {
 func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	why := e.unwelcome(id, m)
 	if n := e.nodes[id]; why == "" && n != nil {
-		why = e.impostor(now, n, m)
+		why = e.otherBoard(now, n, m)
 	}
 	if why != "" {
-		e.condition(now, alarmRefused, id, why)
 		e.effects.Sends = append(e.effects.Sends, Send{id, &wire.Welcome{
 			Session: m.Session, Epoch: e.counters.Epoch, Now: now.Wall, Refused: why}})
+		switch n := e.nodes[id]; {
+		case n != nil && n.twins.on:
+			e.toTwin(now, n, false)
+		case n == nil && len(e.alarms.standing) >= maxStrangeAlarms:
+			e.alarm(now, alarmRefused, id, why)
+		default:
+			e.condition(now, alarmRefused, id, why)
+		}
 		return
 	}
 	n := e.node(id)
+	if n.twins.seen[n.twins.speaker].nonce == 0 {
+		e.meet(now, n, m)
+	}
 	if slices.Contains(n.ended[:], m.Session) {
 		return
 	}
@@ -212,24 +243,53 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	if n.FirstSeen == 0 {
 		n.FirstSeen = now.Wall
 	}
-	n.known = true
+	e.know(n)
 	n.Short, n.Labels, n.Incarnation, n.Version = m.Short, m.Labels, m.Incarnation, m.Version
 	n.Intents, n.Pins, n.Board, n.Workers, n.LastHello = m.Intents, m.Pins, m.Board, m.Workers, now.Wall
-	n.Rules, n.Traits, n.topSeq = m.Rules, m.Traits, m.TopSeq
+	n.Rules, n.Traits = m.Rules, m.Traits
 	e.learn(now, n)
+	e.helloLevels(n, m)
+	e.helloLocal(now, n, m)
 	e.renew(n)
-	first := !n.met
 	n.session, n.heard, n.met, n.Left, n.missed = m.Session, now.Mono, true, false, false
 	n.told = 0
 	n.tells(now, m.Next)
-	e.newer(now, n, m, first)
+	e.claim(now, n, m)
 	e.skew(now, n, m.Clock, m.ClockSet)
 	w := &wire.Welcome{Session: m.Session, Epoch: e.counters.Epoch, Now: now.Wall,
 		HeartbeatMs: uint32(e.cfg.Heartbeat.Milliseconds()), Phases: wire.MaxPhase,
 		Rules: wire.NewestRules, Holds: n.heldLines(), Through: n.cursor.Last}
 	e.send(n, w, &w.Through)
+	e.toTwin(now, n, true)
 	if !repeated && !old {
 		e.comeback(now, n)
+	}
+}
+
+// otherBoard says why a hello is not believed to be that of the board that the log
+// knows; empty when it is.
+func (e *Engine) otherBoard(now Now, n *node, m *wire.Hello) string {
+	if slices.Contains(n.ended[:], m.Session) {
+		return "" // overtaken by its own end
+	}
+	before := e.meet(now, n, m)
+	if why := e.second(now, n, m); why != "" {
+		return why
+	}
+	if n.twins.on {
+		return ""
+	}
+	if why := e.older(now, n, m, before); why != "" {
+		return why
+	}
+	return e.impostor(now, n, m)
+}
+
+// know counts a node that has said hello.
+func (e *Engine) know(n *node) {
+	if !n.known {
+		n.known = true
+		e.known++
 	}
 }
 
@@ -237,6 +297,9 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 func (e *Engine) unwelcome(id string, m *wire.Hello) string {
 	if want := wire.Short(id); m.Short != want {
 		return fmt.Sprintf("the short id of %s is %s, not %s", id, want, m.Short)
+	}
+	if n := e.nodes[id]; (n == nil || !n.known) && e.known >= maxNodes {
+		return fmt.Sprintf("%d nodes have said hello to this gateway, and it remembers no more", e.known)
 	}
 	if other := e.shorts[m.Short]; other != "" && other != id {
 		return fmt.Sprintf("%s has the same short id %s as %s; give it another name", id, m.Short, other)
@@ -354,8 +417,13 @@ func (e *Engine) goodbye(now Now, n *node, m *wire.Goodbye) {
 // lose ends a session that the node has not ended itself: that is an alarm until the
 // next hello (C1).
 func (e *Engine) lose(now Now, n *node, reason string) {
-	e.condition(now, alarmOffline, n.ID, reason)
+	if !n.twins.on { // two throw each other out all the time: their silence is looked at
+		e.condition(now, alarmOffline, n.ID, reason)
+	}
 	e.part(now, n, reason)
+	if n.twins.on {
+		e.watch(now, n)
+	}
 }
 
 // part ends a node's session.
@@ -380,6 +448,7 @@ func (e *Engine) offline(now Now, n *node, reason string) {
 	e.show(n)
 	for _, i := range n.opened() {
 		i.cancelAt = 0
+		e.wantStop(now, i) // the path that is left
 		i.unblock(now)
 		if i.flying {
 			e.ground(i)
@@ -437,6 +506,9 @@ func (e *Engine) checkNode(now Now, n *node) {
 		e.miss(now, n)
 	}
 	if !n.online {
+		if n.twins.on && now.Mono-n.heard >= e.cfg.OfflineAfter {
+			e.condition(now, alarmOffline, n.ID, "silent")
+		}
 		return
 	}
 	if now.Mono-n.heard >= e.cfg.OfflineAfter {
@@ -486,7 +558,7 @@ func (e *Engine) collectNodes(r *Ready) {
 		n.renewed = false
 		if n.known {
 			r.Records.Nodes = append(r.Records.Nodes, n.Node)
-			r.Records.Cursors = append(r.Records.Cursors, NodeCursor{n.ID, n.cursor})
+			r.Records.Cursors = append(r.Records.Cursors, n.cursorOf())
 			n.moved = false
 		}
 	}
@@ -494,7 +566,7 @@ func (e *Engine) collectNodes(r *Ready) {
 	for _, n := range e.moved {
 		if n.moved {
 			n.moved = false
-			r.Records.Cursors = append(r.Records.Cursors, NodeCursor{n.ID, n.cursor})
+			r.Records.Cursors = append(r.Records.Cursors, n.cursorOf())
 		}
 	}
 	e.moved = e.moved[:0]

@@ -102,6 +102,9 @@ func (e *Engine) newerThan(i *inst) (seq uint64, what string) {
 		}
 	}
 	n := i.node
+	if !stands(i.task.act) {
+		return 0, ""
+	}
 	keys, board := n.keysOf(i.task.act)
 	for _, k := range keys {
 		if l := n.lines[k]; l != nil {
@@ -141,12 +144,15 @@ const mostRenumbered = 3
 // its node know.
 func (e *Engine) renumber(i *inst) {
 	c := &e.counters
-	if top := i.node.topSeq; top >= c.NextSeq && top < c.NextSeq+mostLost {
-		c.NextSeq = top + 1
-	}
 	i.Order = c.NextSeq
 	c.NextSeq++
 	e.topUsed = true
+	// What the node has seen moves the counters of the site within bounds only, at its
+	// hello. Where they were not moved so far, this number is its own.
+	if top := &i.node.word.Seq; *top >= i.Order && *top < 1<<62 {
+		*top++
+		i.Order = *top
+	}
 }
 
 // again makes the next attempt at once and without a budget, of something towards safe

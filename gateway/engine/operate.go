@@ -3,9 +3,9 @@ package engine
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // Action is something that an operator does by hand. Every one that has an
@@ -32,6 +32,9 @@ type Operate struct {
 	Actor  string
 	Note   string // why; required for resolve and quiet_on
 	Path   Path
+	// AcceptUnknown is the yes to a retry after which the same may have happened twice
+	// (Instruction.OutcomeUnknown). Without it that is refused.
+	AcceptUnknown bool
 	// Found is the dead letter, which the caller looks up when Wants asks for it.
 	Found *DeadLetter
 	Reply any
@@ -67,7 +70,7 @@ type Quiet struct {
 func (e *Engine) RestoreQuiet(now Now, q Quiet) {
 	e.quiet = q
 	if q.On {
-		e.quietEnd = now.in(min(until(now, q.Until), time.Duration(max(0, q.Until-q.Since))*time.Millisecond))
+		e.quietEnd = now.in(min(until(now, q.Until), between(q.Since, q.Until)))
 		e.alarmQuiet(now)
 	}
 }
@@ -127,6 +130,11 @@ func (e *Engine) operateQueue(now Now, in *Operate) {
 		return
 	case i.Attempt == wire.MaxAttempt:
 		e.refuse(in.Reply, RefusedConflict, fmt.Sprintf("%s has had %d attempts, more cannot be numbered", id, i.Attempt), "submit a new task")
+		return
+	}
+	if i.OutcomeUnknown() && !in.AcceptUnknown && !mutant.On(mutant.UnknownUnasked) {
+		e.refuse(in.Reply, RefusedUnknown, fmt.Sprintf("nobody knows whether %s has already happened on %s: another attempt may do it a second time", i.Intent, i.Node),
+			"look at the machine first; then resolve the instruction if it was done, or accept that it may happen twice")
 		return
 	}
 	if r := i.node.refusedHeld(i.task.act); r != nil {

@@ -60,8 +60,8 @@ type orders struct {
 	loose    int     // of wanting, those that stand at no line
 	full     bool    // the agent's queue has no room
 	inside   int     // sent, not ended, not known to run
-	topSeq   uint64  // of its latest hello
-	learning bool
+	learning bool    // its lines are being made anew
+	learned  learned
 }
 
 // stands reports whether an act has its place in the order at lines. What ends a hold
@@ -115,43 +115,54 @@ func (n *node) safeLevel(pin string) (high, ok bool) {
 	return t.Safe()
 }
 
-// learn takes in the pins of a node: at its hello, or from the log. What is open
-// there is put in order anew.
+// learn takes in the pins of a node: at its hello, or from the log. If they are not
+// what they were, what is open there is put in order anew.
 func (e *Engine) learn(now Now, n *node) {
+	same := slices.Equal(n.learned.pins, n.Pins) && slices.Equal(n.learned.traits, n.Traits)
+	n.learned = learned{n.Pins, n.Traits}
+	if e.touchNode(n); same {
+		return // only its rules may be others
+	}
 	n.pins = make(map[string]int, len(n.Pins))
 	for k, p := range n.Pins {
 		n.pins[p] = k
 	}
-	if n.all.first == nil {
-		return
+	type was struct {
+		i                   *inst
+		wants, safe, inside bool
 	}
+	var list []was
 	n.learning = true // a backlog stays what it is
-	list := make([]*inst, 0, len(n.open))
-	for p := n.all.first; p != nil; p = p.next {
-		list = append(list, p.i)
-	}
-	var became []*inst
-	for _, i := range list {
-		wants, was, inside := i.wants, i.safe, i.inside
+	for p := n.all.first; p != nil; p = n.all.first {
+		i := p.i
+		list = append(list, was{i, i.wants, i.safe, i.inside})
 		e.unwant(i)
 		e.setInside(i, false)
 		e.unplace(i)
+	}
+	for _, w := range list {
+		i := w.i
 		i.safe = i.task.act.Towards(n.safeLevel)
 		e.place(i)
-		e.setInside(i, inside)
-		if wants {
+		e.setInside(i, w.inside)
+		if w.wants {
 			e.want(i)
-		}
-		if i.safe && !was {
-			became = append(became, i)
 		}
 	}
 	n.learning = false
-	for _, i := range became { // its hello was the first to say so
-		e.supersede(now, i)
-		e.watchSafe(now, i)
-		e.arm(now, i)
+	for _, w := range list {
+		if i := w.i; i.safe && !w.safe { // this hello is the first to say so
+			e.supersede(now, i)
+			e.watchSafe(now, i)
+			e.arm(now, i)
+		}
 	}
+}
+
+// learned is what a node's lines were made of.
+type learned struct {
+	pins   []string
+	traits []wire.PinTraits
 }
 
 // place puts an unfinished instruction into the order at its lines.
@@ -488,7 +499,9 @@ func (e *Engine) pressed(i *inst) bool {
 // watchBlock times how long a stuck instruction holds the first of its lines against
 // newer ones, while its node can be reached.
 func (e *Engine) watchBlock(now Now, i *inst) {
-	stuck := i.Attempt != 0 && (i.ReceivedAt == 0 || i.waiting()) && i.node.online && !i.node.doubtful && i.blocks() != nil
+	// What waits for a place in the window or for room in the agent is not stuck.
+	n := i.node
+	stuck := i.Attempt != 0 && !i.wants && (i.ReceivedAt == 0 || i.waiting()) && n.online && !n.doubtful && !n.twins.on && i.blocks() != nil
 	switch {
 	case stuck && i.blockAt == 0:
 		i.blockAt = now.in(max(0, wire.OrderWait-i.blocked))
@@ -549,7 +562,8 @@ func (e *Engine) reconsiderNode(n *node) {
 
 // Wait says what an instruction waits for.
 type Wait struct {
-	// For is the older instruction of its line, by number and by name.
+	// For is the older instruction of its line, by number and by name; 0 if it is held
+	// back for another reason.
 	For uint64
 	Key string
 	// Until is when that one ends at the latest, Unix ms, as far as it is known; 0 if
@@ -563,6 +577,9 @@ type Wait struct {
 // if it does not wait for another one.
 func (e *Engine) Waits(now Now, seq uint64) (Wait, bool) {
 	i := e.insts[seq]
+	if i != nil && i.wants && !i.safe && i.node.twins.on {
+		return Wait{Why: "held back: two boards say hello as " + i.Node}, true
+	}
 	if i == nil || !i.wants || i.safe || i.queued() || len(i.places) == 0 {
 		return Wait{}, false
 	}

@@ -41,10 +41,7 @@ func (e *Engine) inOrder(n *node, number uint64) bool {
 		return false
 	}
 	n.cursor.Last = number
-	if !n.moved && !mutant.On(mutant.CursorLost) {
-		n.moved = true
-		e.moved = append(e.moved, n)
-	}
+	e.moveCursor(n)
 	return true
 }
 
@@ -348,6 +345,7 @@ func (e *Engine) processed(now Now, i *inst, r report) {
 	i.FinishedAt, i.SettledAt, i.Percent = r.finished, now.Wall, 0
 	i.Operator, i.Reason = false, ""
 	e.safeEnded(now, i)
+	e.levelsMoved(i)
 	switch {
 	case to == StateSucceeded:
 		e.effects.Counts.Succeeded++

@@ -105,7 +105,7 @@ func (e *Engine) supersededBy(now Now, i, o *inst) {
 	if mutant.On(mutant.WithdrawnOffered) {
 		return
 	}
-	unsent, undone := e.unsent(i), i.undone() && !i.Begun
+	unsent, undone := e.unsent(i), !i.MayHaveRun()
 	i.By = o.Seq
 	e.unwant(i)
 	e.onTime(now, i)
@@ -154,7 +154,7 @@ func (e *Engine) outWaited(now Now, i *inst) {
 		return
 	}
 	why := fmt.Sprintf("it has held its line against %s for %v", o.Key(e.cfg.Site), wire.OrderWait)
-	if e.unsent(i) && i.undone() && !i.Begun {
+	if e.unsent(i) && !i.MayHaveRun() {
 		i.By = o.Seq
 		e.unwant(i)
 		e.endSuperseded(now, i, why)
@@ -173,7 +173,7 @@ func (e *Engine) renewal(now Now, o *inst) {
 	if o.task.act.MaxOn == 0 || !o.task.act.Sets || len(o.places) != 2 {
 		return
 	}
-	if p := o.places[1].prev; p != nil && p.i.By == 0 && e.unsent(p.i) && p.i.undone() && !p.i.Begun && sumOf(p.i) == sumOf(o) {
+	if p := o.places[1].prev; p != nil && p.i.By == 0 && e.unsent(p.i) && !p.i.MayHaveRun() && sumOf(p.i) == sumOf(o) {
 		e.supersededBy(now, p.i, o)
 	}
 }
@@ -219,12 +219,19 @@ func (e *Engine) safeCompact(now Now, i *inst) {
 		return
 	}
 	keys, board := n.keysOf(i.task.act)
+	hashes := make([]uint16, 0, len(keys)+1)
 	if board || len(i.task.act.Pins) == 0 {
-		keys = nil
-		e.effects.Compacts = append(e.effects.Compacts, CompactSend{n.Short, wire.CompactSafe{Seq: i.order()}})
+		hashes, keys = append(hashes, 0), nil
 	}
 	for _, k := range keys {
-		e.effects.Compacts = append(e.effects.Compacts, CompactSend{n.Short, wire.CompactSafe{Seq: i.order(), Line: k.Hash()}})
+		hashes = append(hashes, k.Hash())
+	}
+	for _, h := range hashes {
+		if free := n.frames.take(now, frameSafe); free != 0 {
+			i.whisperAt = free
+			return
+		}
+		e.effects.Compacts = append(e.effects.Compacts, CompactSend{n.Short, wire.CompactSafe{Seq: i.order(), Line: h}})
 	}
 	i.whispers++
 	i.whisperAt = now.in(min(safeWhisper<<min(i.whispers, 6), time.Minute))

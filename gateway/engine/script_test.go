@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -36,7 +37,10 @@ func runScript(t *testing.T, file string) {
 	}
 	h := newHarness(t)
 	var out strings.Builder
+	line := 1
 	for k, block := range strings.Split(strings.TrimRight(string(text), "\n"), "\n\n") {
+		h.file, h.line = file, line
+		line += strings.Count(block, "\n") + 2
 		command, _, ok := strings.Cut(block+"\n", "\n----\n")
 		if !ok {
 			out.WriteString(strings.TrimRight(block, "\n") + "\n\n") // only a comment
@@ -69,7 +73,9 @@ type harness struct {
 	out   writer
 	lost  string // how this round ends: "", before, after
 	copy  *modelLog
-	pins  int // that submissions without a pin were given
+	file  string // the script, empty for commands of a Go test
+	line  int    // where its block begins
+	pins  int    // that submissions without a pin were given
 }
 
 // agentState is what the commands fill in by themselves.
@@ -101,17 +107,17 @@ func (h *harness) block(text string) string {
 	h.out.Reset()
 	h.lost = ""
 	pending := false
-	for _, line := range strings.Split(text, "\n") {
+	for k, line := range strings.Split(text, "\n") {
 		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
 			continue
 		}
-		c := parseCommand(h.t, line)
+		c := parseAt(h.t, h.at(k), line)
 		if in := h.input(c); in != nil {
 			h.log.step(h.eng, h.now, in)
 			pending = true
 			continue
 		}
-		if c.name == "crash" {
+		if c.Name == "crash" {
 			h.lost = c.word(0)
 			continue
 		}
@@ -125,6 +131,14 @@ func (h *harness) block(text string) string {
 		h.round()
 	}
 	return h.out.String()
+}
+
+// at is where line k of a block stands.
+func (h *harness) at(k int) string {
+	if h.file == "" {
+		return "command"
+	}
+	return fmt.Sprintf("%s:%d", h.file, h.line+k)
 }
 
 // round ends a round as its commands want it.

@@ -104,8 +104,8 @@ func (w *writer) records(r *engine.Records) {
 	if v := r.Reserved; v != nil {
 		w.line("reserved up to %d, #%d", v.Seq, v.Token)
 	}
-	if l := r.Lost; l != nil {
-		w.line("lost: instructions from %d, tokens #%d to #%d", l.Seq, l.From, l.To-1)
+	if m := r.Moved; m != nil {
+		w.line("the counters were moved by %d in all", m.Sum)
 	}
 }
 
@@ -169,7 +169,10 @@ func (w *writer) instruction(i *engine.Instruction) string {
 		s += " begun"
 	}
 	if l := i.Lease; l != nil {
-		s += " lease=" + l.Pin + " until=" + w.at(l.Until)
+		s += " lease=" + l.Pin
+		if l.Until != 0 {
+			s += " until=" + w.at(l.Until)
+		}
 		if l.End != 0 {
 			s += " ended=" + w.at(l.EndedAt) + "," + l.End.String()
 		}
@@ -242,6 +245,15 @@ func node(n engine.NodeState) string {
 	s += fmt.Sprintf(" queued=%d flying=%d running=%d", n.Queued, n.Flying, n.Running)
 	if n.Local {
 		s += " local"
+	}
+	for _, l := range n.Levels {
+		s += fmt.Sprintf(" %s=%d", l.Pin, l.Level)
+		if l.Expected != 0 {
+			s += fmt.Sprintf("(expected %d)", l.Expected)
+		}
+	}
+	if n.Twin {
+		s += " twin"
 	}
 	for _, f := range n.Foreign {
 		s += " foreign=" + f.Pin

@@ -103,7 +103,7 @@ func (a *simAgent) orderly(t *attempt) bool {
 		return false
 	}
 	if !a.towards(t.msg) {
-		if len(a.queue) >= simQueue {
+		if a.waiting() >= simQueue {
 			a.say(&wire.Report{States: []wire.State{{Seq: t.ref.Seq, Token: t.ref.Token, Status: wire.StatusFull}}})
 			return false
 		}
@@ -189,5 +189,16 @@ func (a *simAgent) room() uint32 {
 	if !a.rules {
 		return 0
 	}
-	return uint32(max(0, simQueue-len(a.queue))) + 1
+	return uint32(max(0, simQueue-a.waiting())) + 1
+}
+
+// waiting counts what takes a place in the queue: what was not offered again since the
+// start takes none, for the gateway may have given it up.
+func (a *simAgent) waiting() (n int) {
+	for _, t := range a.queue {
+		if t.offered {
+			n++
+		}
+	}
+	return n
 }

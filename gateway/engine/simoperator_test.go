@@ -32,7 +32,7 @@ func (o *simOperator) next() {
 }
 
 func (o *simOperator) act() {
-	in := &engine.Operate{Actor: o.name, Note: "by hand", Path: engine.PathHTTP}
+	in := &engine.Operate{Actor: o.name, Note: "by hand", Path: engine.PathHTTP, AcceptUnknown: true}
 	queue := slices.Sorted(maps.Keys(o.w.gateway.log.queue))
 	dead := slices.Sorted(maps.Keys(o.w.gateway.log.dead))
 	switch k := o.w.rnd.IntN(8); {
@@ -104,7 +104,7 @@ func (b *backlogs) ready(r *engine.Ready, now engine.Now, quiet bool) {
 		if quiet && !b.pressed(a, m, r) && !b.hadNoRoom(m.Seq) && (m.Resend > 0 || m.Attempt > 1 && !b.byHand(m.Seq, r)) {
 			b.g.w.fail("instruction %d is sent again (attempt %d, resend %d) in a quiet period", m.Seq, m.Attempt, m.Resend)
 		}
-		if b.waiting[s.Node][m.Seq] != m.Attempt {
+		if b.waiting[s.Node][m.Seq] != m.Attempt || b.byHand(m.Seq, r) {
 			continue
 		}
 		delete(b.waiting[s.Node], m.Seq)

@@ -166,7 +166,7 @@ func (e *Engine) create(now Now, in *Submit, id string, sum [16]byte, nodes []st
 	}
 	notAfter := s.NotAfter
 	if s.TTLMs != 0 {
-		notAfter = now.Wall + s.TTLMs
+		notAfter = after(now.Wall, s.TTLMs)
 	}
 	retry := e.cfg.Retry
 	if s.Retry != nil {
@@ -181,7 +181,7 @@ func (e *Engine) create(now Now, in *Submit, id string, sum [16]byte, nodes []st
 			Seq: first + uint64(k), Task: id, Node: name, Created: now.Wall, Intent: s.Intent, Args: s.Args,
 			NotAfter: notAfter, TimeoutMs: s.TimeoutMs, Priority: s.Priority, Trace: trace, Retry: retry})
 		e.move(now, i, StatePending, Entry{What: WhatSubmitted, Actor: in.Source.Actor, Path: in.Path})
-		warnings = i.node.warn(warnings, s.Intent)
+		warnings = i.node.warn(warnings, s.Intent, i.safe)
 		if i.safe {
 			e.supersede(now, i)
 		} else {
@@ -266,12 +266,17 @@ func (e *Engine) submitSafe(now Now, in *Submit, id string, sum [16]byte, nodes 
 }
 
 // warn adds what the submitter should know about a node.
-func (n *node) warn(list []string, intent string) []string {
+func (n *node) warn(list []string, intent string, safe bool) []string {
 	const most = 5
 	switch {
 	case len(list) >= most:
 	case !n.known:
 		list = append(list, fmt.Sprintf("node %s has never connected; the instruction waits for it", n.ID))
+	case n.cannot(intent):
+		list = append(list, fmt.Sprintf("the agent of node %s does not know %s: it will refuse it and move nothing; "+
+			"write the levels one by one with gpio.write, and update the agent", n.ID, intent))
+	case n.twins.on && !safe:
+		list = append(list, fmt.Sprintf("two boards say hello as node %s; the instruction is held back until one of them is gone", n.ID))
 	case !n.online:
 		list = append(list, fmt.Sprintf("node %s is offline; the instruction waits for it", n.ID))
 	case len(n.Intents) > 0 && !slices.Contains(n.Intents, intent):

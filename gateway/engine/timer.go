@@ -3,6 +3,7 @@ package engine
 import (
 	"container/heap"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -78,9 +79,29 @@ func (h *timerHeap) next() time.Duration {
 // none.
 func (n Now) in(d time.Duration) time.Duration { return max(n.Mono+d, 1) }
 
-// until is the time from now to a wall clock time, not negative.
-func until(now Now, wall int64) time.Duration {
-	return time.Duration(max(0, wall-now.Wall)) * time.Millisecond
+// farOff is the longest time that is waited for at once: a wall clock time may be
+// further away than a Duration can say. Whoever wakes too early looks at the clock and
+// waits again.
+const farOff = 100 * 365 * 24 * time.Hour
+
+// until is the time from now to a wall clock time, not negative and at most farOff.
+func until(now Now, wall int64) time.Duration { return between(now.Wall, wall) }
+
+// between is the time between two wall clock times, not negative and at most farOff.
+func between(from, to int64) time.Duration {
+	if to <= from {
+		return 0
+	}
+	return time.Duration(min(uint64(to)-uint64(from), uint64(farOff/time.Millisecond))) * time.Millisecond
+}
+
+// after is the wall clock time that long after another one, which may be the last that
+// there is.
+func after(wall, ms int64) int64 {
+	if ms > 0 && wall > math.MaxInt64-ms {
+		return math.MaxInt64
+	}
+	return wall + ms
 }
 
 // arm sets the instruction's timer to the earliest of what it waits for.
@@ -97,6 +118,7 @@ func (e *Engine) arm(now Now, i *inst) {
 		first(i.execAt)
 		first(i.cancelAt)
 		first(i.askAt)
+		first(i.stopAt)
 		first(i.blockAt)
 		first(i.lateAt)
 		first(i.whisperAt)
@@ -104,7 +126,7 @@ func (e *Engine) arm(now Now, i *inst) {
 			first(now.in(until(now, at)))
 		}
 		if i.mayExpire() {
-			first(now.in(until(now, i.NotAfter+e.expiryGrace(i).Milliseconds()) + 1))
+			first(now.in(until(now, after(i.NotAfter, e.expiryGrace(i).Milliseconds())) + 1))
 		}
 	}
 	e.timers.put(&i.timer, at)
@@ -181,6 +203,10 @@ func (e *Engine) instDue(now Now, i *inst) {
 		i.askAt = 0
 		e.ask(now, i)
 	}
+	if past(i.stopAt) {
+		i.stopAt = 0
+		e.stopCompact(now, i)
+	}
 	if past(i.lateAt) {
 		i.lateAt = 0
 		e.lateSafe(now, i)
@@ -198,13 +224,13 @@ func (e *Engine) instDue(now Now, i *inst) {
 // expire ends an instruction whose not_after has passed and which is not known
 // to have started (A9).
 func (e *Engine) expire(now Now, i *inst) bool {
-	if !i.mayExpire() || now.Wall < i.NotAfter+e.expiryGrace(i).Milliseconds() {
+	if !i.mayExpire() || now.Wall < after(i.NotAfter, e.expiryGrace(i).Milliseconds()) {
 		return false
 	}
 	switch {
-	case i.Attempt == 0:
+	case i.Attempt == 0 && !i.Doubted:
 		e.giveUp(now, i, ReasonExpired, "its time limit passed before it could be sent; it was not executed")
-	case i.waiting() && i.knownUndone():
+	case i.waiting() && !i.MayHaveRun():
 		e.giveUp(now, i, ReasonExpired, fmt.Sprintf("its time limit passed before another attempt could be sent; the last one ended with %s", i.Code))
 	case i.waiting():
 		e.giveUp(now, i, ReasonUnconfirmed, "its time limit passed before another attempt could be sent; what the last one did is not known")

@@ -151,6 +151,9 @@ type Instruction struct {
 	// Same counts further submissions that this one stands for (docs/safety.md 5). A
 	// restart may forget the latest.
 	Same uint32 `cbor:"38,keyasint,omitempty"`
+	// Doubted says that the log is an older copy and its node has seen more than the
+	// copy knows: there may have been another attempt. The next attempt ends it.
+	Doubted bool `cbor:"40,keyasint,omitempty"`
 }
 
 // Path is the way by which a step became known.

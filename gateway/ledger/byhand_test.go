@@ -187,4 +187,30 @@ func TestB9_WhatAnOlderCopyHasLostIsRemembered(t *testing.T) {
 	if out := g.step(submit("fresh", "b")); !strings.Contains(fmt.Sprint(out.Effects.Replies[0].Accepted.Instructions), "-100010-") {
 		t.Errorf("the numbers go on with %v", out.Effects.Replies[0].Accepted.Instructions)
 	}
+	// What the log has given to b by now, and has heard of it, is no news of the copy.
+	g = newGateway(t, l, engine.Now{Wall: start})
+	r = g.step(knows("b", 100010, 100010))
+	for _, a := range r.Effects.Alarms {
+		if a.Kind == "log_rolled_back" {
+			t.Errorf("b knows what it was given: %+v", a)
+		}
+	}
+	// How far the counters were moved is kept, or a restart would give all of it again.
+	moved := func(n int) uint64 {
+		r := g.step(knows(fmt.Sprintf("e%d", n), 400_000_000, 400_000_000))
+		if r.Records.Moved == nil {
+			return 0
+		}
+		return r.Records.Moved.Sum
+	}
+	moved(1)
+	if first := moved(2); first < 399_000_000 {
+		t.Fatalf("moved by %d", first)
+	}
+	g = newGateway(t, l, engine.Now{Wall: start})
+	r = g.step(knows("f1", 1_200_000_000, 1_200_000_000))
+	r = g.step(knows("f2", 1_200_000_000, 1_200_000_000))
+	if r.Records.Moved != nil || r.Records.Counters != nil {
+		t.Errorf("after a restart all of it is given once more: %+v", r.Records)
+	}
 }

@@ -89,6 +89,7 @@ func TestE5_ADamagedRecordIsNamed(t *testing.T) {
 		{"long key of an audit entry", append(num("a", 2), 0), garbage, recoverAll, fmt.Sprintf("%x", append(num("a", 2), 0))},
 		{"quiet period", []byte("Q"), garbage, recoverAll, fmt.Sprintf("%x", "Q")},
 		{"lost numbers", []byte("L"), garbage, recoverAll, fmt.Sprintf("%x", "L")},
+		{"moved counters", []byte("J"), garbage, recoverAll, fmt.Sprintf("%x", "J")},
 		{"one dead letter", num("d", 1), garbage,
 			func(l *ledger.Ledger) error {
 				_, err := l.Reader().DeadLetter(context.Background(), 1)

@@ -18,7 +18,9 @@
 //	q seq(8)              the instruction waits for an operator
 //	a number(8)           audit entry
 //	Q                     quiet period
-//	L                     numbers that this log, an older copy, has lost
+//	L                     numbers that this log, an older copy, has lost, as noted by older versions
+//	g node                what the log has given to the node, with its cursor (see engine.Given)
+//	J                     how far the counters were moved by the word of agents
 //
 // Values are CBOR maps and arrays with integer keys (wire.EncodeRecord). A field
 // is added under a new key and never reused.

@@ -23,6 +23,8 @@ const (
 	tabAudit       = 'a'
 	tabQuiet       = 'Q'
 	tabLost        = 'L'
+	tabGiven       = 'g'
+	tabMoved       = 'J'
 	tabReserved    = 'r'
 	tabHold        = 'h'
 )

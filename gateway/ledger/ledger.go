@@ -84,6 +84,11 @@ func (l *Ledger) fill(b Batch, r *engine.Records) error {
 		if err := l.set(b, textKey(l.key, tabCursor, r.Cursors[k].Node), &r.Cursors[k].Cursor); err != nil {
 			return err
 		}
+		if g := r.Cursors[k].Given; g != nil {
+			if err := l.set(b, textKey(l.key, tabGiven, r.Cursors[k].Node), g); err != nil {
+				return err
+			}
+		}
 	}
 	for k := range r.Marks {
 		m := &r.Marks[k]
@@ -114,8 +119,8 @@ func (l *Ledger) byHand(b Batch, r *engine.Records) error {
 			return err
 		}
 	}
-	if r.Lost != nil {
-		if err := l.set(b, append(l.key[:0], tabLost), r.Lost); err != nil {
+	if r.Moved != nil {
+		if err := l.set(b, append(l.key[:0], tabMoved), r.Moved); err != nil {
 			return err
 		}
 	}

@@ -59,6 +59,12 @@ func (l *Ledger) byOperators(now engine.Now, e *engine.Engine) error {
 	} else if ok {
 		e.RestoreLost(lost)
 	}
+	var moved engine.Moved
+	if ok, err := l.get([]byte{tabMoved}, &moved); err != nil {
+		return err
+	} else if ok {
+		e.RestoreMoved(moved)
+	}
 	var reserved engine.Reserved
 	if ok, err := l.get([]byte{tabReserved}, &reserved); err != nil {
 		return err
@@ -88,6 +94,12 @@ func (l *Ledger) nodes(e *engine.Engine) error {
 			return false, err
 		}
 		e.Restore(n, c)
+		var g engine.Given
+		if ok, err := l.get(textKey(nil, tabGiven, n.ID), &g); err != nil {
+			return false, err
+		} else if ok {
+			e.RestoreGiven(n.ID, g)
+		}
 		return true, nil
 	})
 }

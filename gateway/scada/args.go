@@ -43,9 +43,7 @@ func (d *decoder) arguments(root *value) {
 		}
 		m = checked.Map()
 		d.coerced(args, m)
-		if w, ok := checked.(wire.GPIOWatch); ok {
-			d.fitWatch(root, w)
-		}
+		d.fit(root, wire.ActOf(intent, checked))
 	}
 	encoded, err := wire.EncodeMap(m, wire.MaxArgsBytes)
 	if err != nil {
@@ -55,14 +53,21 @@ func (d *decoder) arguments(root *value) {
 	d.spec.Args = encoded
 }
 
-// fitWatch sees to it that the execution may take as long as the watch lasts.
-func (d *decoder) fitWatch(root *value, w wire.GPIOWatch) {
-	ms := uint32(w.For.Milliseconds())
+// fit sees to it that the execution may take as long as the work does by itself
+// (A20). A task without timeout is stored as it came, because a copy of it that comes
+// after an update of the gateway must mean the same: the engine gives it its limit.
+// Only a watch has always been stored with one.
+func (d *decoder) fit(root *value, a wire.Act) {
+	ms := uint32(a.Lasts.Milliseconds())
 	switch timeout := root.member("timeout"); {
-	case timeout == nil:
+	case timeout == nil && a.Watch:
 		d.spec.TimeoutMs = ms
-	case d.spec.TimeoutMs != 0 && d.spec.TimeoutMs < ms:
-		d.refuse(timeout.at, CodeBadValue, "timeout", fmt.Sprintf("is shorter than the watch, which lasts %v", w.For), "leave it out, or make it as long")
+	case timeout != nil && d.spec.TimeoutMs != 0 && d.spec.TimeoutMs < ms:
+		what := "pulse"
+		if a.Watch {
+			what = "watch"
+		}
+		d.refuse(timeout.at, CodeBadValue, "timeout", fmt.Sprintf("is shorter than the %s, which lasts %v", what, a.Lasts), "leave it out, or make it as long")
 	}
 }
 

@@ -18,13 +18,15 @@ type Presence struct {
 	// else has changed, both by the last heartbeat.
 	Local   bool
 	Foreign []wire.Foreign
+	Twin    bool // two boards of its name are there
+	Levels  []engine.PinLevel
 }
 
 // PresenceOf is what the engine knows of a node's connection.
 func PresenceOf(n engine.NodeState) Presence {
 	p := Presence{State: PresenceOffline, Reason: n.Reason, Since: n.Since,
 		Running: uint32(n.Running), Queued: uint32(n.Queued + n.Flying),
-		Local: n.Local, Foreign: n.Foreign}
+		Local: n.Local, Foreign: n.Foreign, Twin: n.Twin, Levels: n.Levels}
 	switch {
 	case n.Online:
 		p.State = PresenceOnline
@@ -64,7 +66,11 @@ type NodeView struct {
 	LastHello string            `json:"last_hello,omitempty"`
 	Local     bool              `json:"local"` // the LOCAL switch is on: what would actuate is refused
 	Foreign   []ForeignView     `json:"foreign,omitempty"`
-	Updated   string            `json:"updated"`
+	// Twin: two boards of this name are there, and commands that do not lead to safe are
+	// held back. It is left out while it is false.
+	Twin    bool        `json:"twin,omitempty"`
+	Levels  []LevelView `json:"levels,omitempty"` // of its outputs, as the agent says
+	Updated string      `json:"updated"`
 }
 
 // NewNodeView joins what is known for good and what is known right now, at now
@@ -92,6 +98,8 @@ func NewNodeView(n engine.Node, p Presence, now int64) NodeView {
 		LastHello: stamp(n.LastHello),
 		Local:     p.Local,
 		Foreign:   foreignViews(p.Foreign),
+		Twin:      p.Twin,
+		Levels:    levelViews(p.Levels),
 		Updated:   stamp(now),
 	}
 }

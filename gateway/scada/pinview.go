@@ -12,7 +12,7 @@ type LeaseView struct {
 	// Open is false when the agent has told of its end. Until has passed and Open is
 	// true means that nobody has told yet.
 	Open  bool   `json:"open"`
-	End   string `json:"end,omitempty"`   // expired, replaced, loss, stopped, restart, failed
+	End   string `json:"end,omitempty"`   // expired, replaced, loss, stopped, restart, failed, local, reload, cancelled, hand
 	Ended string `json:"ended,omitempty"` // by the agent's clock
 	Level *uint8 `json:"level,omitempty"` // of the pin since then, where the agent says it
 }
@@ -63,6 +63,36 @@ func NewPinView(p engine.PinNews) PinView {
 	}
 	v.Watch, _ = result(p.Edges)
 	return v
+}
+
+// LevelView is how an output stands, as its agent says (B27).
+type LevelView struct {
+	Pin   string `json:"pin"`
+	Level *uint8 `json:"level,omitempty"` // 0 or 1; left out while it is held
+	// Held: it is at its safe level, and held there until somebody releases it.
+	Held bool `json:"held,omitempty"`
+	// Expected is the level that all that was told makes it, where it is another one.
+	Expected *uint8 `json:"expected,omitempty"`
+}
+
+func levelViews(list []engine.PinLevel) []LevelView {
+	out := make([]LevelView, 0, len(list))
+	for _, l := range list {
+		out = append(out, LevelView{l.Pin, levelValue(l.Level), l.Level == wire.LevelHeld, levelValue(l.Expected)})
+	}
+	return out
+}
+
+func levelValue(l wire.Level) *uint8 {
+	var v uint8
+	switch l {
+	case wire.LevelLow:
+	case wire.LevelHigh:
+		v = 1
+	default:
+		return nil
+	}
+	return &v
 }
 
 // ForeignView is an output that somebody else has changed (C15).

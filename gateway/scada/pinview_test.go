@@ -2,6 +2,7 @@ package scada_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/apollo-11/apollo11/gateway/engine"
@@ -76,5 +77,24 @@ func TestTimeoutFitsTheWatch(t *testing.T) {
 	a, _, err := scada.ParseTask([]byte(`{"intent":"gpio.write","node":"a","args":{"pin":"v","level":1,"max_on":"10m"}}`), scada.JSON, scada.Options{})
 	if err != nil || a.TimeoutMs != 0 {
 		t.Errorf("a lease is no long execution: %d ms, %v", a.TimeoutMs, err)
+	}
+}
+
+// TestB27_NodeViewTellsLevels: as the agent says them, with what was expected where that
+// is another one.
+func TestB27_NodeViewTellsLevels(t *testing.T) {
+	v := scada.NewNodeView(engine.Node{ID: "a"}, scada.PresenceOf(engine.NodeState{Online: true, Twin: true, Levels: []engine.PinLevel{
+		{Pin: "valve", Level: wire.LevelHeld},
+		{Pin: "lamp", Level: wire.LevelLow, Expected: wire.LevelHigh},
+		{Pin: "pump", Level: wire.LevelHigh},
+	}}), 0)
+	got, err := scada.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"twin":true`, `{"pin":"valve","held":true}`, `{"pin":"lamp","level":0,"expected":1}`, `{"pin":"pump","level":1}`} {
+		if !strings.Contains(string(got), want) {
+			t.Errorf("%s is missing in %s", want, got)
+		}
 	}
 }

@@ -272,7 +272,11 @@ func (d *decoder) intent(m *value) {
 }
 
 func suggestIntent(name string) string {
-	return suggest(name, []string{wire.IntentGPIOWrite, wire.IntentGPIORead, wire.IntentGPIOPulse, wire.IntentGPIOWatch, wire.IntentCollectMetrics})
+	var known []string
+	for _, d := range wire.Declarations() {
+		known = append(known, d.Name)
+	}
+	return suggest(name, known)
 }
 
 func (d *decoder) priority(m *value) {

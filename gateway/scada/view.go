@@ -103,7 +103,7 @@ type InstructionView struct {
 	Lease          *LeaseView     `json:"lease,omitempty"`           // of an output that was set for a limited time
 	Unlisted       uint32         `json:"unlisted,omitempty"`        // reports of progress that the timeline only counts
 	Operator       bool           `json:"operator,omitempty"`        // waits for an operator
-	OutcomeUnknown bool           `json:"outcome_unknown,omitempty"` // see OutcomeUnknown
+	OutcomeUnknown bool           `json:"outcome_unknown,omitempty"` // see engine.Instruction.OutcomeUnknown
 	CancelBy       string         `json:"cancel_by,omitempty"`
 	Priority       string         `json:"priority"`
 	TimeoutMs      uint32         `json:"timeout_ms,omitempty"`
@@ -142,7 +142,7 @@ func NewInstructionView(site string, in engine.Instruction) InstructionView {
 		Lease:          NewLeaseView(in.Lease),
 		Unlisted:       in.Unlisted,
 		Operator:       in.Operator,
-		OutcomeUnknown: OutcomeUnknown(in),
+		OutcomeUnknown: in.OutcomeUnknown(),
 		CancelBy:       in.CancelBy,
 		Priority:       in.Priority.String(),
 		TimeoutMs:      in.TimeoutMs,
@@ -161,21 +161,6 @@ func NewInstructionView(site string, in engine.Instruction) InstructionView {
 	}
 	v.Result, v.ResultError = result(in.Payload)
 	return v
-}
-
-// OutcomeUnknown reports whether nobody knows what the last attempt of an
-// instruction did: it was handed out and given up, and its agent has either never
-// told its end or says itself that it cannot tell (C14). Another attempt may do
-// the same thing a second time.
-func OutcomeUnknown(in engine.Instruction) bool {
-	if in.State != engine.StateTimeout || in.Attempt == 0 {
-		return false
-	}
-	switch in.Code.Class() {
-	case wire.ClassProgress, wire.ClassUnknown, wire.ClassInvalid:
-		return true
-	}
-	return false
 }
 
 // EntryView is one line of a timeline (B4).

@@ -111,7 +111,7 @@ func TestOutcomeUnknown(t *testing.T) {
 		{"a code of a newer agent", engine.StateTimeout, 1, wire.Code(250), true},
 		{"expired at the agent", engine.StateTimeout, 1, wire.CodeExpired, false},
 		{"failed, and no time for another attempt", engine.StateTimeout, 2, wire.CodeIO, false},
-		{"stopped by its agent when its time was over", engine.StateTimeout, 1, wire.CodeCancelled, false},
+		{"stopped by its agent when its time was over, before the effect or in its midst", engine.StateTimeout, 1, wire.CodeCancelled, true},
 	} {
 		v := scada.NewInstructionView("default", engine.Instruction{Seq: 1, State: c.state, Attempt: c.attempt, Code: c.code})
 		if v.OutcomeUnknown != c.want {

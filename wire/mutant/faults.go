@@ -66,6 +66,10 @@ const (
 	SupersededBelieved        // the gateway: an agent's "superseded" is believed blindly
 	WindowForgets             // the gateway: what is received and waits in the agent takes no place
 	HoldLost                  // the gateway: a restart forgets what gpio.safe holds
+	HelloForAll               // the gateway: what one node's hello says counts for all
+	TwinUnseen                // the gateway: two boards of one name and one journal are not noticed
+	CompactCancelUnsent       // the gateway: a cancel is not sent over narrowband
+	UnknownUnasked            // the gateway: an unknown outcome is tried again without a yes
 	faults
 )
 
@@ -121,6 +125,10 @@ var names = [faults]string{
 	SupersededBelieved:  "superseded_believed",
 	WindowForgets:       "window_forgets",
 	HoldLost:            "hold_lost",
+	HelloForAll:         "hello_for_all",
+	TwinUnseen:          "twin_unseen",
+	CompactCancelUnsent: "compact_cancel_unsent",
+	UnknownUnasked:      "unknown_unasked",
 }
 
 // String is the fault's name.

@@ -12,6 +12,9 @@ import (
 var version string
 
 func main() {
+	// A reader that goes away is no reason to die. Not Ignore, which programs that
+	// this one starts would inherit.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	stdlog "log"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -15,13 +16,15 @@ import (
 	"syscall"
 
 	"github.com/apollo-11/apollo11/fieldagent"
+	"github.com/apollo-11/apollo11/wire/logsink"
 )
 
 // Exit codes.
 const (
-	exitOK    = 0
-	exitError = 1 // it could not start or must not go on
-	exitUsage = 2 // the command line or the configuration is wrong
+	exitOK     = 0
+	exitError  = 1   // it could not start or must not go on
+	exitUsage  = 2   // the command line or the configuration is wrong
+	exitUnread = 141 // a tool's output has no reader any more; what a shell says of a program that SIGPIPE has ended
 )
 
 const usage = `apollo-agent executes instructions of the gateway on this board.
@@ -74,11 +77,21 @@ or the configuration is wrong. After a failure start it again: it knows from its
 journal where it stood.
 `
 
-// Run is the program: it returns the exit code.
+// Run is the program: it returns the exit code. Nothing in it waits for whoever
+// reads stderr; only at the end the last words have logsink.FlushLimit.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if code, ok := runTool(ctx, args, stdout, stderr); ok {
+	errs := logsink.New(stderr)
+	defer errs.Close(logsink.FlushLimit)
+	// Libraries that have found no other way to speak.
+	defer stdlog.SetOutput(stdlog.Writer())
+	stdlog.SetOutput(errs)
+	if code, ok := runTool(ctx, args, stdout, errs); ok {
 		return code
 	}
+	return runAgent(ctx, args, stdout, errs)
+}
+
+func runAgent(ctx context.Context, args []string, stdout io.Writer, stderr *logsink.Sink) int {
 	cfg, show, err := parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -213,16 +226,12 @@ func flags(cfg *fieldagent.Config, l labels, file *string, show *bool) *flag.Fla
 	return f
 }
 
-func newLog(cfg fieldagent.Config, w io.Writer) *slog.Logger {
+func newLog(cfg fieldagent.Config, to *logsink.Sink) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
 		level = slog.LevelInfo // Validate has looked at it
 	}
-	o := &slog.HandlerOptions{Level: level}
-	if cfg.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(w, o))
-	}
-	return slog.New(slog.NewTextHandler(w, o))
+	return to.Logger(level, cfg.LogFormat == "json")
 }
 
 // programVersion is what the build was told, or what it recorded by itself: the

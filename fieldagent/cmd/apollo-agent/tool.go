@@ -6,7 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/apollo-11/apollo11/fieldagent/bench"
 )
@@ -30,8 +32,16 @@ func runTool(ctx context.Context, args []string, stdout, stderr io.Writer) (code
 		if t.name != args[0] {
 			continue
 		}
+		// A terminal that hangs up is as good as Ctrl-C, but under nohup.
+		if !signal.Ignored(syscall.SIGHUP) {
+			var stop context.CancelFunc
+			ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
+			defer stop()
+		}
 		err := t.run(ctx, args[1:], stdout, stderr)
 		switch {
+		case errors.Is(err, syscall.EPIPE): // of stdout: nothing else here is a pipe
+			return exitUnread, true
 		case err == nil:
 			return exitOK, true
 		case errors.Is(err, flag.ErrHelp):

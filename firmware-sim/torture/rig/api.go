@@ -25,9 +25,18 @@ type Task struct {
 }
 
 func (s *Site) get(ctx context.Context, path string) (body []byte, status int, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.http+path, nil)
+	return s.Ask(ctx, http.MethodGet, path, "")
+}
+
+// Ask makes a request of the HTTP API; an empty document is none. That the
+// gateway refuses is no error: the status says it.
+func (s *Site) Ask(ctx context.Context, method, path, document string) (body []byte, status int, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.http+path, strings.NewReader(document))
 	if err != nil {
 		return nil, 0, err
+	}
+	if document != "" {
+		req.Header.Set("Content-Type", "application/json")
 	}
 	r, err := s.web.Do(req)
 	if err != nil {
@@ -50,6 +59,40 @@ func (s *Site) document(ctx context.Context, path string, into any) (bool, error
 		return false, fmt.Errorf("GET %s: status %d: %s", path, status, body)
 	}
 	return true, json.Unmarshal(body, into)
+}
+
+// Retry has an operator try an instruction again, also when nobody knows whether it
+// was done.
+func (s *Site) Retry(ctx context.Context, instruction string) error {
+	return s.Post(ctx, "/v1/instructions/"+instruction+"/retry", `{"accept_unknown":true}`)
+}
+
+// Post sends a document and wants it to be taken.
+func (s *Site) Post(ctx context.Context, path, doc string) error {
+	return s.change(ctx, http.MethodPost, path, doc)
+}
+
+// Put does it the other way.
+func (s *Site) Put(ctx context.Context, path, doc string) error {
+	return s.change(ctx, http.MethodPut, path, doc)
+}
+
+func (s *Site) change(ctx context.Context, method, path, doc string) error {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.http+path, strings.NewReader(doc))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	r, err := s.web.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Body.Close() }() // only read from
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxDocument))
+	if err == nil && r.StatusCode/100 != 2 {
+		err = fmt.Errorf("%s %s: status %d: %s", method, path, r.StatusCode, body)
+	}
+	return err
 }
 
 // Task reads a task; false means that the log does not have it.

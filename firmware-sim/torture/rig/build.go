@@ -25,8 +25,14 @@ func Build(ctx context.Context, dir string) (Programs, error) {
 	if err != nil {
 		return Programs{}, err
 	}
+	return BuildTree(ctx, root, dir)
+}
+
+// BuildTree is Build for the source tree in root, which may be another revision
+// than the one that this code belongs to.
+func BuildTree(ctx context.Context, root, dir string) (Programs, error) {
 	p := Programs{filepath.Join(dir, "bin")}
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", p.Dir+"/", "./gateway/cmd/apollo-gateway", "./fieldagent/cmd/apollo-agent")
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", p.Dir+"/", "./gateway/cmd/apollo-gateway", "./fieldagent/cmd/apollo-agent")
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -11,6 +11,8 @@ type Behaviour struct {
 	Silent bool
 	// Hold confirms the instruction, starts it and goes on until Finish.
 	Hold bool
+	// Rules says that the agent follows the rules of order and the way to safe.
+	Rules bool
 	// Code is the result, CodeNone for CodeOK.
 	Code    wire.Code
 	Detail  string
@@ -45,6 +47,13 @@ func (g *Gateway) Connect(name string, labels map[string]string, does Behaviour)
 	a.hello = wire.Hello{Session: 7, Incarnation: 9, Version: "v1.2.3", Labels: labels, Short: wire.Short(name),
 		Intents: []string{wire.IntentCollectMetrics, wire.IntentGPIORead, wire.IntentGPIOWrite, wire.IntentGPIOPulse},
 		Pins:    []string{"GPIO17", "GPIO27"}, First: a.next, Next: a.next, Clock: g.now.Wall, ClockSet: true, Board: "sim", Workers: 2}
+	if does.Rules {
+		a.hello.Rules, a.hello.Nonce = wire.NewestRules, 1
+		a.hello.Intents = append(a.hello.Intents, wire.IntentSafe, wire.IntentRelease)
+		for _, p := range a.hello.Pins {
+			a.hello.Traits = append(a.hello.Traits, wire.PinTraits{Line: wire.LineOf(p), Flags: wire.PinOutput | wire.PinHasSafe})
+		}
+	}
 	g.settle(&engine.Uplink{Node: name, Msg: &a.hello})
 }
 

@@ -27,6 +27,13 @@ func (g *Gateway) Nodes(ctx context.Context) ([]engine.NodeState, error) {
 	return g.eng.Nodes(), cmp.Or(g.err, ctx.Err())
 }
 
+// Owed implements api.Backend.
+func (g *Gateway) Owed(ctx context.Context) ([]engine.Owed, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.eng.Owed(), cmp.Or(g.err, ctx.Err())
+}
+
 // Health implements api.Backend.
 func (g *Gateway) Health() api.Health {
 	g.mu.Lock()

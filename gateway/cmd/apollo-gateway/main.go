@@ -14,6 +14,9 @@ import (
 var version = "dev"
 
 func main() {
+	// A reader that goes away is no reason to die. Not Ignore, which programs that
+	// this one starts would inherit.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	os.Exit(gateway.Main(ctx, version, os.Args[1:], os.Stdout, os.Stderr))

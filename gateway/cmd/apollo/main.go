@@ -14,6 +14,8 @@ import (
 var version = "dev"
 
 func main() {
+	// That the reader of the output has gone is for cli.Main to notice.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	os.Exit(cli.Main(ctx, version, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Getenv))

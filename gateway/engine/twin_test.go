@@ -1,0 +1,114 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// twinProven reports whether the hellos, each "NONCE NEXT [more]" and each on a new
+// connection, raise the alarm about two boards.
+func twinProven(t *testing.T, between string, hellos ...string) (bool, *harness) {
+	h := newHarness(t)
+	proven := false
+	for k, s := range hellos {
+		f := strings.Fields(s)
+		if k > 0 {
+			h.block("goodbye a lost")
+		}
+		out := h.block(fmt.Sprintf("hello a nonce=%s next=%s first=%s %s", f[0], f[1], f[1], strings.Join(f[2:], " ")))
+		proven = proven || strings.Contains(out, "alarm raised twin a")
+		if between != "" {
+			h.block(between)
+		}
+	}
+	return proven, h
+}
+
+// TestB28_WhoComesBackAfterAnotherIsATwin: and nobody else is.
+func TestB28_WhoComesBackAfterAnotherIsATwin(t *testing.T) {
+	for name, c := range map[string]struct {
+		hellos  []string
+		between string
+		want    bool
+	}{
+		"one board":                          {[]string{"1 1", "1 1", "1 1"}, "", false},
+		"started again":                      {[]string{"1 1", "2 1"}, "", false},
+		"started again and again":            {[]string{"1 1", "2 1", "3 1", "4 1", "5 1", "6 1", "7 1"}, "", false},
+		"two":                                {[]string{"1 1", "2 1", "1 1"}, "", true},
+		"two, slowly":                        {[]string{"1 1", "2 1", "1 1"}, "advance 12s", true},
+		"two, and one starts in between":     {[]string{"1 1", "2 1", "3 1", "1 1"}, "", true},
+		"without a nonce":                    {[]string{"0 1", "0 1", "0 1"}, "", false},
+		"a second board with its own memory": {[]string{"1 1", "2 1 incarnation=9", "1 1 incarnation=1"}, "", false},
+	} {
+		if got, _ := twinProven(t, c.between, c.hellos...); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestB28_AHelloThatWasOvertakenProvesNothing: it is one of a session that has ended.
+func TestB28_AHelloThatWasOvertakenProvesNothing(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello a nonce=1 session=5")
+	h.block("goodbye a session=5 lost\nhello a nonce=2 session=6")
+	if out := h.block("hello a nonce=1 session=5"); strings.Contains(out, "twin") {
+		t.Errorf("%s", out)
+	}
+}
+
+// TestB28_AnOlderCopyWaitsUntilTheOtherIsSilent: else it would be told to forget, and
+// what the first is doing would be given up.
+func TestB28_AnOlderCopyWaitsUntilTheOtherIsSilent(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello a nonce=1\nsubmit node=a intent=gpio.pulse")
+	h.block("event a seq=1 started")
+	h.block("goodbye a lost")
+	out := h.block("hello a nonce=2 next=1 first=1")
+	if !strings.Contains(out, "newer copy of this journal") || strings.Contains(out, "agent_rolled_back") {
+		t.Errorf("believed at once:\n%s", out)
+	}
+	h.block("advance 16s")
+	if out := h.block("hello a nonce=2 next=1 first=1"); !strings.Contains(out, "agent_rolled_back") || strings.Contains(out, "refused=") {
+		t.Errorf("and never let in:\n%s", out)
+	}
+}
+
+// TestB28_NothingRunsOnTwoBoards: however the two take turns, what moves something is
+// handed out to neither, and to one of them when the other is gone.
+func TestB28_NothingRunsOnTwoBoards(t *testing.T) {
+	_, h := twinProven(t, "", "1 1", "2 1", "1 1")
+	h.block("submit node=a intent=gpio.pulse")
+	session := uint64(100)
+	for range 20 {
+		for nonce := 1; nonce <= 2; nonce++ {
+			session++
+			out := h.block(fmt.Sprintf("goodbye a lost\nhello a nonce=%d session=%d next=1 first=1", nonce, session)) + h.block("advance 700ms")
+			if strings.Contains(out, "-> send a instruction") || strings.Contains(out, "alarm raised node_offline") {
+				t.Fatalf("%s", out)
+			}
+		}
+	}
+	session++
+	h.block(fmt.Sprintf("goodbye a lost\nhello a nonce=1 session=%d next=1 first=1", session))
+	if out := h.block("advance 59s a"); strings.Contains(out, "-> send a instruction") {
+		t.Errorf("too soon:\n%s", out)
+	}
+	if out := h.block("advance 8s a"); !strings.Contains(out, "-> send a instruction 1") || !strings.Contains(out, "alarm cleared twin") {
+		t.Errorf("the other is gone:\n%s", out)
+	}
+}
+
+// TestB28_TheOtherTakesItsPlace when the first is gone.
+func TestB28_TheOtherTakesItsPlace(t *testing.T) {
+	_, h := twinProven(t, "", "1 1", "2 1", "1 1")
+	if out := h.block("goodbye a lost\nhello a nonce=2 next=1 first=1"); !strings.Contains(out, "this is the second") {
+		t.Fatalf("%s", out)
+	}
+	if out := h.block("advance 16s"); !strings.Contains(out, "alarm raised node_offline") {
+		t.Errorf("silent, and no alarm:\n%s", out)
+	}
+	if out := h.block("hello a nonce=2 next=1 first=1"); strings.Contains(out, "refused=") || !strings.Contains(out, "alarm cleared node_offline") {
+		t.Errorf("%s", out)
+	}
+}
