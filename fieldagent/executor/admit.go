@@ -57,10 +57,10 @@ func (c *Core) deliver(in *wire.Instruction) {
 		c.noteOf(LevelDebug, a, "instruction ignored", "the gateway has refused this node")
 		return
 	}
-	forgotten := c.table.forgotten(in.Token, a.made)
 	if !c.roomFor(a) {
 		return
 	}
+	forgotten := c.table.forgotten(in.Token, a.made) // also by the room that was just made for it
 	a.receivedAt = c.clock.stamp(c.now)
 	before := c.table.newest[a.seq]
 	c.table.add(a)
@@ -113,16 +113,23 @@ func (c *Core) roomFor(a *attempt) bool {
 	}
 	table := c.table.room(c.now.Mono, c.through, reserve) && c.tellable(reserve)
 	switch {
-	case table && (a.towards && reserve > 0 || !c.ordered() || len(c.queue) < c.cfg.MaxQueue || c.keepsFor(a.seq)):
+	case table && (a.towards && reserve > 0 || !c.ordered() || len(c.queue) < c.cfg.MaxQueue || c.replaces(a) || c.keepsFor(a.seq)):
 		return true
 	case a.towards && reserve > 0:
-		c.driveOnly(a)
+		c.driveWithoutRoom(a)
 	case c.ordered():
 		c.full(a)
 	default:
 		c.noteOf(LevelWarn, a, "instruction ignored", "too many results wait for the gateway's acknowledgement; it will be sent again")
 	}
 	return false
+}
+
+// replaces reports whether an earlier attempt of the same instruction waits: the new one
+// takes its place.
+func (c *Core) replaces(a *attempt) bool {
+	o := c.table.newest[a.seq]
+	return o != nil && o.state == queued && o.staleAfter(a)
 }
 
 // unfit says why a new attempt is not queued; CodeNone if it is. What is towards safe

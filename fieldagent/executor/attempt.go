@@ -228,7 +228,11 @@ func (t *table) room(now time.Duration, through uint64, more int) bool {
 		t.ends[0] = nil
 		t.ends = t.ends[1:]
 		m := t.marks[a.token.Shard]
-		t.marks[a.token.Shard] = mark{max(m.seq, a.token.Seq), max(m.made, a.made)}
+		made := a.made
+		if made == 0 { // of a cancel that was faster than its attempt: it was made before that came
+			made = a.receivedAt + ClockLimit.Milliseconds()
+		}
+		t.marks[a.token.Shard] = mark{max(m.seq, a.token.Seq), max(m.made, made)}
 		t.forget(a)
 	}
 	return len(t.known) < t.limit+more

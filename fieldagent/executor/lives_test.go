@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/executor"
+	"github.com/apollo-11/apollo11/fieldagent/journal"
 	"github.com/apollo-11/apollo11/wire"
 )
 
@@ -176,8 +177,10 @@ func TestCancelEndsItsOwnLivingLease(t *testing.T) {
 		return len(b.receive(&wire.Cancel{Seq: seq, Token: token(seq)}).EndLease)
 	}
 	lease(1, false)
-	if ended(1) != 1 || ended(1) != 1 {
-		t.Error("its lease goes on")
+	for range 2 {
+		if ended(1) != 1 {
+			t.Error("its lease goes on")
+		}
 	}
 	b.step(executor.LeaseEnded{Token: token(1), Why: wire.LeaseCancelled})
 	b.ack()
@@ -220,6 +223,92 @@ func TestD2_WhatAStopGivesBackIsForgotten(t *testing.T) {
 	r := said[*wire.Report](b.receive(&wire.Query{Refs: []wire.Ref{{Seq: 2, Token: token(2)}}}))
 	if r == nil || r.States[0].Status != wire.StatusNever {
 		t.Errorf("%+v", r)
+	}
+}
+
+// C7: room for a late copy of an older attempt may be made by forgetting the newer one.
+// It is not run for that.
+func TestC7_RoomForACopyIsNoReasonToRunIt(t *testing.T) {
+	cfg := config(1)
+	cfg.MaxQueue, cfg.MaxKnown = 1, 1
+	b := newBench(t, cfg)
+	b.welcome(0)
+	first := b.instruction(1, "")
+	second := *first
+	second.Attempt, second.Token = 2, token(2)
+	b.receive(&second)
+	b.step(executor.Finished{Token: second.Token, Result: executor.Result{Code: wire.CodeOK}})
+	b.ack()
+	if out := b.receive(first); len(out.Start) != 0 || ends(out)[1] != wire.CodeUnknown {
+		t.Errorf("starts %v, told %v", out.Start, ends(out))
+	}
+}
+
+// A token that was cancelled before it came is not run when that is forgotten.
+func TestC7_ACancelledTokenIsForgottenWithAMark(t *testing.T) {
+	cfg := config(1)
+	cfg.MaxQueue, cfg.MaxKnown = 1, 1
+	b := newBench(t, cfg)
+	b.welcome(0)
+	in := b.instruction(1, "")
+	b.mono = time.Second
+	b.receive(&wire.Cancel{Seq: 1, Token: token(1)})
+	b.ack()
+	b.deliver(2, "") // makes it forgotten
+	b.finish(2, wire.CodeOK)
+	b.ack()
+	if out := b.receive(in); len(out.Start) != 0 || ends(out)[1] != wire.CodeUnknown {
+		t.Errorf("starts %v, told %v", out.Start, ends(out))
+	}
+}
+
+// D6: the largest state that an agent may come to fits its journal with room: it could
+// not go on otherwise. Each part is measured in a snapshot of one and counted as often
+// as it may be there.
+func TestD6_TheLargestJournalFits(t *testing.T) {
+	size := func(b *bench) (n int) {
+		for _, r := range b.core.Snapshot() {
+			n += len(r) + 4 // what the journal adds to each
+		}
+		return n
+	}
+	long := strings.Repeat("x", wire.MaxDetailBytes)
+	intent := strings.Repeat("i", wire.MaxIntentLen)
+	cfg := config(1)
+	cfg.Check = func(string, wire.RawMap) executor.Verdict { return executor.Verdict{} }
+	b := newBench(t, cfg)
+	b.welcome(0)
+	big := func(seq uint64, args int) *wire.Instruction {
+		in := b.instruction(1<<34+seq, "")
+		in.Intent, in.Args = intent, nil
+		for i := range in.Trace {
+			in.Trace[i] = 0xff
+		}
+		if args > 0 {
+			in.Args = encodeMap(t, map[string]any{"a": strings.Repeat("x", args)})
+		}
+		return in
+	}
+	empty := size(b)
+	b.receive(big(1, 0)) // takes the worker
+	one := size(b)
+	b.receive(big(2, wire.MaxArgsBytes-16))
+	b.mono = time.Second
+	b.step(executor.Tick{})
+	queued := size(b) - one
+	b = newBench(t, cfg)
+	b.welcome(0)
+	b.receive(big(1, 0))
+	b.step(executor.Finished{Token: token(1<<34 + 1), Result: executor.Result{Code: wire.CodeInternal, Detail: long}})
+	both := size(b) - empty // an end and its event, which has the sentence
+	b.ack()
+	end := size(b) - empty
+	event := both - end + 200 - len(long) // without its sentence
+	const mib = 1 << 20
+	total := executor.DefaultMaxQueue*queued + executor.DefaultMaxKnown*end + 50_000*event + 16*mib
+	t.Logf("queued %d, end %d, event %d bytes: %d MiB in all", queued, end, event, total/mib)
+	if total > journal.DefaultMaxBytes-2*mib {
+		t.Errorf("%d MiB, a journal takes %d", total/mib, journal.DefaultMaxBytes/mib)
 	}
 }
 

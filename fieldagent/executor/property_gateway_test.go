@@ -139,17 +139,15 @@ func (s *site) manage() {
 		return
 	}
 	s.duplicate()
+	s.recall()
 	for _, j := range s.jobs {
+		if j.withdrawn {
+			continue
+		}
 		if j.final {
-			if j.withdrawn {
-				continue
-			}
 			if j.code != wire.CodeOK && j.attempts < 3 && s.fault(2) {
 				s.retry(j)
 			}
-			continue
-		}
-		if j.withdrawn {
 			continue
 		}
 		if s.at-j.sentAt > 2*time.Second {
@@ -175,13 +173,17 @@ func (s *site) submit() {
 	in := &wire.Instruction{Seq: seq, Key: wire.Key{Site: "s", Millis: s.gateway(), Seq: seq}.String(), Intent: "do",
 		Priority: wire.Priority(s.rng.IntN(4))}
 	j := &job{in: in}
-	if j.line = []string{"", "a", "b", "nowhere"}[s.rng.IntN(4)]; j.line != "" {
-		args := map[string]any{"on": j.line}
-		if j.safe = s.chance(20); j.safe {
-			args["safe"] = "yes"
-		}
-		in.Args = encodeMap(s.t, args)
+	j.line = []string{"", "a", "b", "a", "b", "a,b", "nowhere", board}[s.rng.IntN(8)]
+	args := map[string]any{"on": j.line}
+	switch j.safe = j.line != "" && j.line != board && j.line != "nowhere" && s.chance(20); {
+	case j.safe:
+		args["safe"] = "yes"
+	case j.line == board:
+		args = map[string]any{"board": "yes"}
+	case j.line != "nowhere" && s.chance(10):
+		in.Intent, j.reads = "read", true
 	}
+	in.Args = encodeMap(s.t, args)
 	in.Keep = s.rules > 0 && s.chance(50)
 	if s.chance(30) {
 		in.NotAfter = s.gateway() + int64(s.rng.IntN(5000))
@@ -227,6 +229,9 @@ func (s *site) open() string {
 		if j.code == wire.CodeOK && s.began[j.in.Token] == 0 && j.attempts == 1 && !j.safe {
 			return fmt.Sprintf("instruction %d is done but never ran", j.in.Seq)
 		}
+	}
+	if len(s.held) > 0 {
+		return fmt.Sprintf("the agent has %d that have not ended", len(s.held))
 	}
 	return s.openLease()
 }

@@ -2,6 +2,8 @@ package executor_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/apollo-11/apollo11/fieldagent/executor"
 	"github.com/apollo-11/apollo11/wire"
@@ -15,25 +17,55 @@ type line struct {
 	marks     map[string]uint64     // highest instruction that began on each line
 	drives    map[wire.Token]bool   // runs, and is towards safe
 	cut       map[wire.Token]bool   // was asked to stop
-	delivered map[uint64]uint8      // newest attempt of each instruction that an agent has had in a session of its own
+	newest    map[uint64]uint8      // newest attempt of each instruction that has begun or ended
 	offered   map[wire.Token]uint64 // the life that each token was offered in last
 	sent      []*wire.Instruction
 	reached   bool // the agent has been welcomed in this session
 	contact   int64
 	missing   *wire.Instruction // towards safe, and on its way to the core
-	kept      map[string]kept   // by line
+	kept      map[uint64]kept   // by instruction
+	voided    map[string]uint64 // by line: what is older never begins
 	cancelled map[uint64]bool
+}
+
+// board is the line of what holds all of them.
+const board = "board"
+
+// lines are those that a job uses.
+func (j *job) lines() []string {
+	if j.line == "" {
+		return nil
+	}
+	return strings.Split(j.line, ",")
+}
+
+// share reports whether two sets of lines meet.
+func share(a, b []string) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return false
+	}
+	return slices.Contains(a, board) || slices.Contains(b, board) || slices.ContainsFunc(a, func(l string) bool { return slices.Contains(b, l) })
+}
+
+// mark is the highest number that has begun where lines are.
+func (s *site) mark(lines []string) (m uint64) {
+	for l, n := range s.marks {
+		if share(lines, []string{l}) {
+			m = max(m, n)
+		}
+	}
+	return m
 }
 
 // kept is a line that the agent has said to have failed on, and keeps for the retry.
 type kept struct {
-	seq   uint64
+	lines []string
 	until int64
 }
 
 func newLine(seed uint64) line {
-	l := line{marks: map[string]uint64{}, drives: map[wire.Token]bool{}, cut: map[wire.Token]bool{}, delivered: map[uint64]uint8{}, offered: map[wire.Token]uint64{},
-		kept: map[string]kept{}, cancelled: map[uint64]bool{}}
+	l := line{marks: map[string]uint64{}, drives: map[wire.Token]bool{}, cut: map[wire.Token]bool{}, newest: map[uint64]uint8{}, offered: map[wire.Token]uint64{},
+		kept: map[uint64]kept{}, cancelled: map[uint64]bool{}, voided: map[string]uint64{}}
 	if seed%3 != 0 {
 		l.rules = wire.NewestRules
 	}
@@ -72,7 +104,7 @@ func (s *site) withdraw(j *job) {
 		return
 	}
 	for _, o := range s.jobs {
-		if o.line == j.line && !o.safe {
+		if share(o.lines(), j.lines()) && !o.safe && !o.reads {
 			o.withdrawn = true
 		}
 	}
@@ -90,6 +122,15 @@ func (s *site) duplicate() {
 	}
 }
 
+// recall cancels what was withdrawn and waits at the agent.
+func (s *site) recall() {
+	for _, in := range s.sent {
+		if _, waits := s.held[in.Token]; waits && s.jobs[in.Seq-1].withdrawn && s.chance(10) {
+			s.answer(&wire.Cancel{Seq: in.Seq, Token: in.Token})
+		}
+	}
+}
+
 // arrives looks at a message before the core has it, arrived at what it has made of it.
 func (s *site) arrives(m wire.Message) {
 	switch m := m.(type) {
@@ -101,7 +142,6 @@ func (s *site) arrives(m wire.Message) {
 		}
 		s.offered[m.Token] = uint64(s.lives)
 		s.retried(m.Seq)
-		s.delivered[m.Seq] = max(s.delivered[m.Seq], m.Attempt)
 		if s.jobs[m.Seq-1].safe && s.began[m.Token] == 0 && s.done[m.Token] == 0 && s.rules > 0 {
 			s.missing = m
 		}
@@ -119,14 +159,17 @@ func (s *site) arrives(m wire.Message) {
 
 // retried says that no line is kept for an instruction any more.
 func (s *site) retried(seq uint64) {
-	if k := s.kept[s.jobs[seq-1].line]; k.seq == seq {
-		delete(s.kept, s.jobs[seq-1].line)
-	}
+	delete(s.kept, seq)
 }
 
 // arrived demands that what is towards safe was driven at once, unless that is settled:
 // nothing waits for anything.
 func (s *site) arrived(m wire.Message) {
+	if m, ok := m.(*wire.Instruction); ok && s.rules > 0 && s.jobs[m.Seq-1].safe && s.reached && s.offered[m.Token] == uint64(s.lives) {
+		for _, l := range s.jobs[m.Seq-1].lines() {
+			s.voided[l] = max(s.voided[l], m.Seq)
+		}
+	}
 	in := s.missing
 	s.missing = nil
 	if in == nil || s.began[in.Token] > 0 || s.t.Failed() || uint64(s.lives) != s.offered[in.Token] {
@@ -154,13 +197,18 @@ func (s *site) endOf(event []byte, t wire.Token) bool {
 
 // drive is what the owner of the pins does with something towards safe.
 func (s *site) drive(w executor.Work) {
-	m, _ := wire.DecodeMap(w.Args)
-	on, _ := m["on"].(string)
+	lines := s.jobOf(w.Token).lines()
 	if j := s.jobOf(w.Token); !j.safe || !w.Towards {
 		s.fail("instruction %d is driven before it is written down", w.Seq)
 	}
-	if w.Order < s.marks[on] {
-		s.fail("instruction %d is driven, and %d has begun on %s", w.Seq, s.marks[on], on)
+	lines = slices.DeleteFunc(lines, func(l string) bool { return !slices.Contains(w.Lines, wire.LineOf(l)) })
+	for _, l := range lines {
+		if w.Order < s.marks[l] {
+			s.fail("instruction %d is driven, and %d has begun on %s", w.Seq, s.marks[l], l)
+		}
+	}
+	if len(lines) == 0 {
+		s.fail("instruction %d drives nothing", w.Seq)
 	}
 	if w.Again {
 		return
@@ -171,32 +219,49 @@ func (s *site) drive(w executor.Work) {
 		return
 	}
 	s.began[w.Token]++
-	s.marks[on] = w.Order
-	delete(s.kept, on) // it makes void what is older
+	for _, l := range lines {
+		s.marks[l] = w.Order
+	}
+	for seq, k := range s.kept {
+		if seq < w.Order && share(k.lines, lines) {
+			delete(s.kept, seq) // it makes void what is older
+		}
+	}
 	s.drives[w.Token] = true
-	s.running[w.Token] = []string{on}
+	s.running[w.Token] = lines
 }
 
 // checkStart looks at what begins in its turn.
-func (s *site) checkStart(w executor.Work, on string) {
-	if w.Order < s.marks[on] && on != "" {
-		s.fail("instruction %d begins, and %d has begun on %s", w.Seq, s.marks[on], on)
+func (s *site) checkStart(w executor.Work, lines []string) {
+	moves := len(lines) > 0 && !s.jobOf(w.Token).reads
+	if m := s.mark(lines); moves && w.Order < m {
+		s.fail("instruction %d begins, and %d has begun on %v", w.Seq, m, lines)
 	}
-	if on != "" {
-		s.marks[on] = w.Order
+	for _, l := range lines {
+		if moves {
+			s.marks[l] = w.Order
+		}
 	}
-	if k, ok := s.kept[on]; ok && w.Order > k.seq && s.gateway() < k.until {
-		s.fail("instruction %d begins on %s, which is kept for %d", w.Seq, on, k.seq)
+	for l, n := range s.voided {
+		if moves && w.Order < n && share(lines, []string{l}) {
+			s.fail("instruction %d begins on %v, and %d stands for it", w.Seq, lines, n)
+		}
 	}
-	if n := s.delivered[w.Seq]; w.Attempt < n {
-		s.fail("attempt %d of instruction %d begins, and attempt %d has arrived", w.Attempt, w.Seq, n)
+	for seq, k := range s.kept {
+		if moves && w.Order > seq && s.gateway() < k.until && share(k.lines, lines) {
+			s.fail("instruction %d begins on %v, which is kept for %d", w.Seq, lines, seq)
+		}
 	}
+	if n := s.newest[w.Seq]; w.Attempt < n {
+		s.fail("attempt %d of instruction %d begins, and attempt %d has begun or ended", w.Attempt, w.Seq, n)
+	}
+	s.newest[w.Seq] = w.Attempt
 	for t := range s.running {
 		if j := s.jobOf(t); j.in.Seq == w.Seq {
 			s.fail("two attempts of instruction %d at once", w.Seq)
 		}
 	}
-	if s.rules > 0 && on != "" && s.offered[w.Token] != uint64(s.lives) {
+	if s.rules > 0 && moves && s.offered[w.Token] != uint64(s.lives) {
 		s.fail("instruction %d begins, and this life of the agent has not been offered it", w.Seq)
 	}
 	if !s.reached && s.gateway()-s.contact > 20_000 {
@@ -208,13 +273,28 @@ func (s *site) checkStart(w executor.Work, on string) {
 func (s *site) checkEnd(e *wire.Event) {
 	j := s.jobOf(e.Token)
 	in := j.in
-	if e.Code == wire.CodeIO && in.Keep && in.Token == e.Token && s.marks[j.line] == e.Seq && j.line != "" && !s.cancelled[e.Seq] {
-		s.kept[j.line] = kept{e.Seq, e.FinishedAt + wire.OrderWait.Milliseconds()}
+	if !s.cancelled[e.Seq] { // one that is faster than its attempt does not say which one it is of
+		s.newest[e.Seq] = max(s.newest[e.Seq], e.Attempt)
+	}
+	if e.Code == wire.CodeIO && in.Keep && in.Token == e.Token && s.mark(j.lines()) == e.Seq && !j.reads && !s.cancelled[e.Seq] {
+		s.kept[e.Seq] = kept{j.lines(), e.FinishedAt + wire.OrderWait.Milliseconds()}
 	}
 	if e.Code == wire.CodeExpired && (in.NotAfter == 0 || e.FinishedAt < in.NotAfter) {
 		s.fail("instruction %d is told expired at %d, and is good until %d", e.Seq, e.FinishedAt, in.NotAfter)
 	}
 	if e.Code == wire.CodeResources || e.Code == wire.CodeBusy {
 		s.fail("instruction %d is told %v", e.Seq, e.Code)
+	}
+}
+
+// checkCuts demands that what is towards safe ends what runs where it is driven.
+func (s *site) checkCuts(out executor.Output) {
+	for _, w := range out.Urgent {
+		for tok, lines := range s.running {
+			if slices.ContainsFunc(lines, func(l string) bool { return slices.Contains(w.Lines, wire.LineOf(l)) }) &&
+				!s.drives[tok] && !s.cut[tok] && !s.jobOf(tok).reads {
+				s.fail("%v runs on %v, and instruction %d is towards safe there", tok, lines, w.Seq)
+			}
+		}
 	}
 }

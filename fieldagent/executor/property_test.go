@@ -76,6 +76,7 @@ type job struct {
 
 	line            string // that it uses
 	safe, withdrawn bool
+	reads           bool
 }
 
 func play(t *testing.T, seed uint64) []string {
@@ -186,6 +187,7 @@ func (s *site) perform(out executor.Output) {
 	for _, t := range out.Abort {
 		s.cut[t] = true
 	}
+	s.checkCuts(out)
 	for _, m := range out.Primary {
 		if s.lives > 0 && s.fault(1) {
 			s.start()
@@ -204,15 +206,14 @@ func (s *site) begin(w executor.Work) {
 	if n := s.began[w.Token]; n > 1 {
 		s.fail("token %v is run %d times", w.Token, n)
 	}
-	m, _ := wire.DecodeMap(w.Args)
-	line, _ := m["on"].(string)
+	lines := s.jobOf(w.Token).lines()
 	for tok, other := range s.running {
-		if line != "" && slices.Contains(other, line) && !s.cut[tok] {
-			s.fail("instruction %d runs beside another one on %s", w.Seq, line)
+		if share(lines, other) {
+			s.fail("instruction %d runs beside %v on %v", w.Seq, tok, lines)
 		}
 	}
-	s.checkStart(w, line)
-	s.running[w.Token] = []string{line}
+	s.checkStart(w, lines)
+	s.running[w.Token] = lines
 	for _, j := range s.jobs {
 		if j.in.Token == w.Token && j.in.NotAfter > 0 && s.gateway() > j.in.NotAfter {
 			s.fail("instruction %d starts %d ms late", w.Seq, s.gateway()-j.in.NotAfter)
@@ -304,10 +305,10 @@ func (s *site) endWork() {
 		if !s.chance(25) {
 			continue
 		}
-		line := s.running[tok]
+		lines := s.running[tok]
 		delete(s.running, tok)
-		if len(line) > 0 && line[0] != "" && !s.drives[tok] && s.chance(40) {
-			s.endLeased(tok, line[0])
+		if len(lines) == 1 && lines[0] != board && !s.drives[tok] && s.chance(40) {
+			s.endLeased(tok, lines[0])
 			continue
 		}
 		codes := []wire.Code{wire.CodeOK, wire.CodeOK, wire.CodeOK, wire.CodeIO, wire.CodeCancelled}

@@ -232,8 +232,9 @@ func (c *Core) Snapshot() [][]byte {
 	}
 	for _, a := range c.table.ends {
 		r := a.record(kindEnded)
-		if a.last <= c.through {
-			r.Detail = clip(r.Detail, maxStoredDetail)
+		r.Detail = clip(r.Detail, maxStoredDetail)
+		if a.last > c.through {
+			r.Detail = "" // its event, which follows, has it
 		}
 		records = append(records, encode(r))
 	}

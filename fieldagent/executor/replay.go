@@ -165,6 +165,9 @@ func (c *Core) replayEvent(r eventRecord) error {
 	if a.first == 0 || ev.Phase == wire.PhaseReceived {
 		a.first = ev.Number
 	}
+	if a.state == ended && ev.Phase == wire.PhaseProcessed && a.detail == "" {
+		a.detail = ev.Detail // a snapshot has it here only
+	}
 	if ev.Phase != wire.PhaseProcessed || a.state == ended {
 		return nil
 	}

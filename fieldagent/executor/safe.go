@@ -72,43 +72,48 @@ func (c *Core) startWaitingSafes() {
 	}
 }
 
-// driveOnly drives something towards safe for which there is no room at all. The
-// mark is kept all the same, and the gateway is told that nothing is settled.
-func (c *Core) driveOnly(a *attempt) {
+// driveOnly drives something towards safe that gets no attempt of its own, and reports
+// whether it did. Its mark is kept all the same.
+func (c *Core) driveOnly(a *attempt) bool {
 	c.withdraw(a)
-	if a.lines = c.passable(a.lines, a.order); len(a.lines) == 0 || c.local || c.clock.past(c.now, a.work.NotAfter) {
-		return
+	if a.lines = c.passable(a.lines, a.order); len(a.lines) == 0 || c.local || c.late(a) || c.stop.done {
+		return false
 	}
 	c.clearWay(a)
-	c.mark(a.lines, false, a.order)
-	c.record(marksRecord{Kind: kindMarks, Marks: c.marksOf(a.lines)})
+	if slices.ContainsFunc(a.lines, func(l wire.LineKey) bool { return c.marks[l] < a.order }) {
+		c.mark(a.lines, false, a.order)
+		c.record(marksRecord{Kind: kindMarks, Marks: c.marksOf(a.lines)})
+	}
 	w := a.begun(c.clock.stamp(c.now))
 	w.Again = true
 	c.out.Urgent = append(c.out.Urgent, w)
-	if c.ordered() {
+	return true
+}
+
+// driveWithoutRoom drives something towards safe for which there is no room at all. The
+// gateway is told that nothing is settled.
+func (c *Core) driveWithoutRoom(a *attempt) {
+	if c.driveOnly(a) && c.ordered() {
 		c.send(&wire.Report{States: []wire.State{{Seq: a.seq, Token: a.token, Status: wire.StatusDriven}}})
 	}
 }
 
-// driveAgain drives once more what has its answer already, unless something newer
-// has begun there: a gateway that repeats it does not know what became of it.
-func (c *Core) driveAgain(a *attempt, in *wire.Instruction) {
-	switch a.code.Class() {
+// driveAgain takes a copy of an instruction whose end is stored. If it is towards safe
+// it stands for what is older, whatever its end was: its cancel may have been faster
+// than itself. And it is driven once more, unless something newer has begun there: a
+// gateway that repeats it does not know what became of it.
+func (c *Core) driveAgain(known *attempt, in *wire.Instruction) {
+	a := c.newAttempt(in)
+	if c.judge(a); !a.towards {
+		return
+	}
+	a.holdsSafe = false // somebody may have released it since
+	switch known.code.Class() {
 	case wire.ClassSuccess, wire.ClassUnknown, wire.ClassRetryable:
+		c.driveOnly(a)
 	default:
-		return // it was not driven, and nothing that was refused is done later by itself
+		c.withdraw(a) // it was not driven, and nothing that was refused is done later by itself
 	}
-	v := c.cfg.Check(in.Intent, in.Args)
-	if v.Code != wire.CodeNone || !v.Towards || c.local || c.clock.past(c.now, in.NotAfter) || c.stop.done {
-		return
-	}
-	lines := c.passable(c.safeLines(in, v), orderOf(in))
-	if len(lines) == 0 {
-		return
-	}
-	c.out.Urgent = append(c.out.Urgent, Work{Token: a.token, Seq: a.seq, Attempt: a.attempt, Key: in.Key, Trace: a.trace,
-		Intent: in.Intent, Args: in.Args, At: c.clock.stamp(c.now), Timeout: c.timeoutOf(in),
-		Order: orderOf(in), Lines: lines, NotAfter: in.NotAfter, Towards: true, Again: true})
 }
 
 // Holds returns the lines that are held at their safe levels until somebody

@@ -50,7 +50,7 @@ func (n *node) step(in executor.Input) { n.perform(n.core.Step(n.now(), in)) }
 
 // perform carries out what the core decided. The journal takes no time here.
 func (n *node) perform(out executor.Output) {
-	for _, w := range out.Start {
+	for _, w := range append(out.Urgent, out.Start...) {
 		n.ran[w.Token]++
 		n.s.after(workTime, func() {
 			n.step(executor.Finished{Token: w.Token, Result: executor.Result{Code: wire.CodeOK}})
