@@ -17,6 +17,7 @@ import (
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
 	"github.com/apollo-11/apollo11/fieldagent/intent"
 	"github.com/apollo-11/apollo11/fieldagent/journal"
+	"github.com/apollo-11/apollo11/fieldagent/lines"
 	"github.com/apollo-11/apollo11/fieldagent/link"
 	"github.com/apollo-11/apollo11/wire"
 )
@@ -41,8 +42,17 @@ type Agent struct {
 	version string
 	log     *slog.Logger
 	topics  wire.Topics
-	board   gpio.Board                 // instead of the one that cfg names, for tests
-	pins    atomic.Pointer[gpio.Owner] // while it runs
+	board   gpio.Board              // instead of the one that cfg names, for tests
+	pins    atomic.Pointer[running] // while it runs
+
+	reloading sync.Mutex // guards running.pins
+}
+
+// running is what an agent has while it runs.
+type running struct {
+	*gpio.Owner
+	board gpio.Board
+	pins  []gpio.PinConfig // in force; Reload's
 }
 
 // New checks the configuration.
@@ -70,10 +80,12 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	pins, err := gpio.NewOwner(board, a.cfg.Pins)
+	pins, err := gpio.NewOwner(board, a.cfg.Pins, gpio.OwnerOptions{Autonomy: a.cfg.Autonomy, Local: a.cfg.LocalSwitch})
 	if err != nil {
 		return err
 	}
+	// Whoever lets go of the outputs of a dead agent must know them before they move.
+	a.logs("the pin map in force was not written down: apollo-agent safe has to rely on agent.yaml", a.keepMap(board, a.cfg.Pins))
 	// The pins outlive the work, and the work the wish to stop.
 	pinCtx, stopPins := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopPins()
@@ -90,8 +102,11 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	case err := <-pinsDone:
 		return err
 	}
-	a.pins.Store(pins)
+	a.pins.Store(&running{pins, board, a.cfg.Pins})
 	defer a.pins.Store(nil)
+	if without := pins.Without(); len(without) > 0 {
+		a.log.Warn("these outputs have no safe level: nothing lets go of them", "pins", strings.Join(without, ", "))
+	}
 	w, err := newWorks(pins, a.version, a.cfg, a.log)
 	if err == nil {
 		err = a.run(ctx, j, records, w)
@@ -104,19 +119,20 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w *works) (err error) {
 	l := newLoop()
 	l.journal, l.intents, l.log = j, w, a.log
-	o := &overseer{pins: w.pins, loop: l, log: a.log, local: a.cfg.LocalSwitch}
+	o := &overseer{pins: w.pins, loop: l, log: a.log, told: tellPins(w.pins)}
 	l.now = o.clock(a.clock())
-	local, err := o.isLocal(ctx)
-	if err != nil {
-		return err // who works there may rely on it
-	}
-	o.thrown.Store(local)
-	core, out, err := executor.New(a.coreConfig(w, local), records, l.now())
+	w.late = l.late
+	core, out, err := executor.New(a.coreConfig(w, o.told), records, l.now())
 	if err != nil {
 		return fmt.Errorf("%w; move %s away to start afresh, the gateway will settle what was open", err, a.cfg.Data)
 	}
+	if err := w.seed(ctx, core); err != nil {
+		return err
+	}
 	l.core = core
-	links, err := a.links(l)
+	u := newUrgent(w, l, a.log)
+	l.pins = w.pins
+	links, err := a.links(l, u)
 	if err != nil {
 		return err
 	}
@@ -132,9 +148,10 @@ func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w
 	for _, k := range links {
 		running.Go(func() { k.Run(linkCtx) })
 	}
-	running.Go(func() { o.watch(linkCtx, local) })
+	running.Go(func() { o.watch(linkCtx) })
 	running.Go(func() { o.ends(linkCtx) })
-	l.fall = func(f executor.Fall) { running.Go(func() { o.fall(linkCtx, f) }) }
+	running.Go(func() { u.run(linkCtx) })
+	l.stopPins = func() { running.Go(func() { o.stop(linkCtx) }) }
 	a.log.Info("agent started", "site", a.cfg.Site, "gateway", a.cfg.Gateway, "narrowband", a.cfg.Narrowband,
 		"gpio", a.cfg.GPIO, "data", a.cfg.Data, "workers", a.cfg.Workers, "version", a.version)
 	if a.cfg.Narrowband == "" {
@@ -147,20 +164,15 @@ func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w
 	return nil
 }
 
-func (a *Agent) coreConfig(w *works, local bool) executor.Config {
-	var told []string
-	for _, p := range w.pins.Names() {
-		if wire.CheckPin(p) == nil && len(told) < maxPinsTold {
-			told = append(told, p)
-		}
-	}
+func (a *Agent) coreConfig(w *works, pins pinsTold) executor.Config {
 	return executor.Config{
 		Hello: wire.Hello{
 			Version: a.version, Labels: a.cfg.Labels, Short: wire.Short(a.cfg.Node),
-			Intents: w.registry.Names(), Pins: told, Board: a.cfg.GPIO,
+			Intents: w.registry.Names(), Actuating: w.registry.Actuating(), Pins: pins.names, Traits: pins.traits, Board: a.cfg.GPIO,
+			Nonce: nonzero(), Rules: wire.NewestRules,
 		},
 		Incarnation: nonzero(), Check: w.Check, Workers: a.cfg.Workers, Boot: intent.Boot(a.cfg.root),
-		Autonomy: a.cfg.Autonomy, Local: local,
+		Autonomy: a.cfg.Autonomy, Local: w.pins.Hands() == lines.HandsOn,
 		Safe: func(pin string) (level, ok bool) {
 			if c, mapped := w.pins.Config(pin); mapped && c.Safe != nil {
 				return bool(*c.Safe), true
@@ -171,7 +183,7 @@ func (a *Agent) coreConfig(w *works, local bool) executor.Config {
 }
 
 // links builds the connections that feed the loop.
-func (a *Agent) links(l *loop) ([]*link.Link, error) {
+func (a *Agent) links(l *loop, u *urgent) ([]*link.Link, error) {
 	password, err := readPassword(a.cfg.PasswordFile)
 	if err != nil {
 		return nil, err
@@ -196,6 +208,9 @@ func (a *Agent) links(l *loop) ([]*link.Link, error) {
 			if err != nil {
 				bad.log(a.log, "message not understood", err)
 				return true
+			}
+			if in, ok := m.(*wire.Instruction); ok {
+				u.instruction(in) // whatever becomes of the loop
 			}
 			return take(executor.Received{Message: m})
 		},
@@ -226,6 +241,9 @@ func (a *Agent) links(l *loop) ([]*link.Link, error) {
 			if err != nil {
 				bad.log(a.log, "compact frame not understood", err)
 				return true
+			}
+			if safe, ok := f.(wire.CompactSafe); ok {
+				u.frame(safe)
 			}
 			return take(executor.ReceivedCompact{Frame: f})
 		},

@@ -128,6 +128,8 @@ func TestF4_F11_OffEndsAPulseAtOnce(t *testing.T) {
 	g := newGateway(t, "")
 	b := newBoard(t, g.url(), "")
 	b.cfg.Workers = 1
+	off := gpio.Low
+	b.cfg.Pins = []gpio.PinConfig{{Name: "GPIO17", Mode: gpio.Output, Safe: &off}}
 	b.start()
 	g.until("hello", func() bool { return len(g.hellos) == 1 })
 	g.send(instruction(t, 1, wire.IntentGPIOPulse, map[string]any{"pin": "GPIO17", "width_ms": uint64(300_000)}))
@@ -143,12 +145,12 @@ func TestF4_F11_OffEndsAPulseAtOnce(t *testing.T) {
 	b.stop()
 	acts, err := gpio.ReadTrace(b.cfg.GPIOTrace)
 	must(t, err)
-	for i, a := range acts {
-		if a.Level != (i == 0) {
+	for i, a := range acts { // first to its safe level
+		if a.Level != (i == 1) {
 			t.Errorf("actuation %d is %+v", i, a)
 		}
 	}
-	if len(acts) < 2 {
+	if len(acts) < 3 {
 		t.Errorf("%d actuations", len(acts))
 	}
 }

@@ -286,6 +286,14 @@ func (c *Config) Validate() error {
 	if c.Autonomy != 0 && (c.Autonomy < MinAutonomy || c.Autonomy > MaxAutonomy) {
 		bad("autonomy", fmt.Errorf("%v is out of range; write %v to %v, or 0 for no limit", c.Autonomy, MinAutonomy, MaxAutonomy))
 	}
+	if c.Autonomy == 0 {
+		for _, p := range c.Pins {
+			if p.OnLoss == gpio.FallSafe {
+				bad("autonomy", fmt.Errorf("0 means that the gateway is never taken for lost, so on_loss: safe of pin %q would never come; write a time, or on_loss: hold", p.Name))
+				break
+			}
+		}
+	}
 	if c.LocalSwitch != "" && !slices.ContainsFunc(c.Pins, func(p gpio.PinConfig) bool {
 		return p.Name == c.LocalSwitch && p.Mode == gpio.Input
 	}) {

@@ -3,20 +3,19 @@ package fieldagent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/executor"
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
+	"github.com/apollo-11/apollo11/fieldagent/lines"
 	"github.com/apollo-11/apollo11/wire"
 )
 
 const (
-	// handPause is the time between two looks at the LOCAL switch and at outputs that
-	// somebody else has changed: soon enough for whoever has just turned the switco.
+	// handPause is the time between two looks at outputs that somebody else has changed,
+	// and between two tries to tell a loop that has no room.
 	handPause = 250 * time.Millisecond
 	// fallTries and fallPause are how often, and how far apart, the owner of the pins
 	// is asked to let outputs fall if it does not answer. What it has taken on it
@@ -26,35 +25,57 @@ const (
 )
 
 // overseer tells the loop what happens at the board without an instruction: what
-// people do there, and ends of leases.
+// people do there, how the outputs stand, and ends that the board has made.
 type overseer struct {
 	pins *gpio.Owner
 	loop *loop
 	log  *slog.Logger
-	// local is the input that says that somebody works by hand, empty for none.
-	local string
-	// thrown is the switch as it was last read. The loop may be busy with its disk
-	// when it is told; what it starts then looks here.
-	thrown atomic.Bool
-	bad    limited
+	// told is what the core was told of the pins at the start.
+	told pinsTold
 }
 
-// isLocal reads the LOCAL switco.
-func (o *overseer) isLocal(ctx context.Context) (bool, error) {
-	if o.local == "" {
-		return false, nil
-	}
-	level, err := o.pins.Get(ctx, o.local)
-	if err != nil {
-		return false, fmt.Errorf("local_switch %s: %w", o.local, err)
-	}
-	return bool(level), nil
+// pinsTold is what the gateway knows of the pins.
+type pinsTold struct {
+	names  []string
+	traits []wire.PinTraits
 }
 
-// watch tells the loop whenever the switch or a foreign output changes, until ctx
-// ends. A switch that cannot be read stays as it was.
-func (o *overseer) watch(ctx context.Context, local bool) {
-	last := executor.Hand{Local: local}
+// tellPins lists the pins that the gateway is told of.
+func tellPins(pins *gpio.Owner) (t pinsTold) {
+	for _, p := range pins.Names() {
+		if wire.CheckPin(p) == nil && len(t.names) < maxPinsTold {
+			t.names = append(t.names, p)
+		}
+	}
+	t.traits = pins.Traits(t.names)
+	return t
+}
+
+// same reports whether nothing but levels differs.
+func (t pinsTold) same(o pinsTold) bool {
+	const levels = wire.PinCommanded | wire.PinHigh | wire.PinHeld
+	return slices.Equal(t.names, o.names) && slices.EqualFunc(t.traits, o.traits, func(a, b wire.PinTraits) bool {
+		a.Flags, b.Flags = a.Flags&^levels, b.Flags&^levels
+		return a == b
+	})
+}
+
+// levels packs how these pins stand.
+func (t pinsTold) levels(pins *gpio.Owner) []byte {
+	now := pins.Levels()
+	list := make([]wire.Level, 0, len(t.names))
+	for _, n := range t.names {
+		list = append(list, now[n])
+	}
+	return wire.PackLevels(list)
+}
+
+// watch tells the loop whenever something changes, until ctx ends. The loop may be
+// busy with its disk for long: then the newest waits here, and nothing else does.
+func (o *overseer) watch(ctx context.Context) {
+	hand := executor.Hand{Local: o.pins.Hands() == lines.HandsOn}
+	hands, told, levels := o.pins.Hands(), o.told, []byte(nil)
+	missing := 0
 	ticker := time.NewTicker(handPause)
 	defer ticker.Stop()
 	for {
@@ -62,18 +83,38 @@ func (o *overseer) watch(ctx context.Context, local bool) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+		case <-o.pins.Changed():
 		}
-		now := executor.Hand{Local: last.Local, Foreign: o.foreign()}
-		if l, err := o.isLocal(ctx); err == nil {
-			now.Local = l
-			o.thrown.Store(l)
-		} else if ctx.Err() == nil {
-			o.bad.log(o.log, "the LOCAL switch can't be read; it counts as it was", err)
+		if h := o.pins.Hands(); h != hands {
+			if hands = h; h == lines.HandsUnknown {
+				o.log.Error("the LOCAL switch can't be read: nothing leaves its safe level until it can")
+			}
 		}
-		if now.Local != last.Local || !slices.Equal(now.Foreign, last.Foreign) {
-			o.loop.give(ctx, now)
-			last = now
+		if m := o.pins.Missing(); len(m) != missing {
+			missing = len(m)
+			o.lacks()
 		}
+		if now := tellPins(o.pins); !now.same(told) && o.loop.offer(executor.Pins{Names: now.names, Traits: now.traits}) {
+			told, levels = now, nil
+		}
+		if now := told.levels(o.pins); !slices.Equal(now, levels) && o.loop.offer(executor.Levels{Levels: now}) {
+			levels = now
+		}
+		now := executor.Hand{Local: hands == lines.HandsOn, Foreign: o.foreign()}
+		if (now.Local != hand.Local || !slices.Equal(now.Foreign, hand.Foreign)) && o.loop.offer(now) {
+			hand = now
+		}
+	}
+}
+
+// lacks logs the pins that somebody else has.
+func (o *overseer) lacks() {
+	missing := o.pins.Missing()
+	if len(missing) == 0 {
+		o.log.Info("all pins of the map can be had again")
+	}
+	for name, err := range missing {
+		o.log.Warn("somebody else has a pin of the map: it is not driven until it is free", "pin", name, "err", err)
 	}
 }
 
@@ -101,7 +142,7 @@ func levelNumber(l gpio.Level) uint8 {
 	return 0
 }
 
-// ends tells the loop of leases that have ended, until ctx ends. What is not told by
+// ends tells the loop of levels that have ended, until ctx ends. What is not told by
 // then is told at the next start.
 func (o *overseer) ends(ctx context.Context) {
 	for {
@@ -116,44 +157,30 @@ func (o *overseer) ends(ctx context.Context) {
 			if err != nil {
 				continue // no instruction began it
 			}
-			o.loop.give(ctx, executor.LeaseEnded{Token: t, Why: leaseEnd(e.Why), Ago: time.Since(e.At)})
+			in := executor.LeaseEnded{Token: t, Why: e.Why, Ago: time.Since(e.At)}
+			if e.Why != wire.LeaseFailed {
+				level := bool(e.Level)
+				in.Level = &level
+			}
+			o.loop.give(ctx, in)
 		}
 	}
-}
-
-func leaseEnd(why gpio.EndWhy) wire.LeaseEnd {
-	switch why {
-	case gpio.EndExpired:
-		return wire.LeaseExpired
-	case gpio.EndReplaced:
-		return wire.LeaseReplaced
-	case gpio.EndLoss:
-		return wire.LeaseLoss
-	case gpio.EndStopped:
-		return wire.LeaseStopped
-	}
-	return wire.LeaseFailed
 }
 
 // clock adds to a time whether the LOCAL switch is on.
 func (o *overseer) clock(now func() executor.Now) func() executor.Now {
 	return func() executor.Now {
 		t := now()
-		t.Local = o.thrown.Load()
+		t.Local = o.pins.Hands() == lines.HandsOn
 		return t
 	}
 }
 
-// fall lets outputs go to their safe levels. It asks again if nothing was done,
+// stop lets all outputs go to their safe levels. It asks again if nothing was done,
 // because the owner of the pins was stuck.
-func (o *overseer) fall(ctx context.Context, why executor.Fall) {
+func (o *overseer) stop(ctx context.Context) {
 	for range fallTries {
-		var err error
-		if why == executor.FallLoss {
-			err = o.pins.Loss(ctx)
-		} else {
-			err = o.pins.Safe(ctx, gpio.CauseStop)
-		}
+		err := o.pins.Stop(ctx)
 		if err == nil {
 			return
 		}

@@ -2,6 +2,7 @@ package fieldagent
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -18,49 +19,65 @@ type works struct {
 	registry *intent.Registry
 	pins     *gpio.Owner
 	log      *slog.Logger
+	// late says whether the time of something has passed, by what is known now.
+	late func(notAfter int64, towards bool) bool
 }
 
 func newWorks(pins *gpio.Owner, version string, cfg Config, log *slog.Logger) (*works, error) {
-	r, err := intent.New(log, intent.GPIO(pins), intent.Metrics(intent.MetricsOptions{Version: version, DataDir: cfg.Data}),
-		intent.Reboot(intent.RebootOptions{Command: strings.Fields(cfg.RebootCommand), Root: cfg.root}))
+	r, err := intent.New(log, intent.BuiltIn(intent.Board{Pins: pins, Metrics: intent.MetricsOptions{Version: version, DataDir: cfg.Data},
+		Reboot: intent.RebootOptions{Command: strings.Fields(cfg.RebootCommand), Root: cfg.root}}))
 	if err != nil {
 		return nil, err
 	}
-	return &works{r, pins, log}, nil
+	return &works{registry: r, pins: pins, log: log, late: func(int64, bool) bool { return false }}, nil
 }
 
 // Check implements Intents.
 func (w *works) Check(name string, args wire.RawMap) executor.Verdict {
-	if refused := w.registry.Check(name, args); refused != nil {
+	act, refused := w.registry.Check(name, args)
+	if refused != nil {
 		return executor.Verdict{Code: refused.Code, Detail: refused.Detail}
 	}
-	return w.accepted(name, args)
+	return w.accepted(act)
 }
 
 // accepted says what an instruction that the registry takes does with the board: its
 // lines by what they are and not by their names, so that two names of one line do not
 // overlap.
-func (w *works) accepted(name string, args wire.RawMap) executor.Verdict {
-	act, err := wire.ParseAct(name, args)
-	if err != nil {
-		return executor.Verdict{Code: wire.CodeBadArgs, Detail: err.Error()}
-	}
+func (w *works) accepted(act wire.Act) executor.Verdict {
 	v := executor.Verdict{Actuates: act.Moves(), Watch: act.Watch, Reboots: act.Reboots, Board: act.Holds == wire.HoldsBoard,
 		Towards: act.Towards(w.safe), Hold: act.Traits.Safe, Release: act.Release}
 	if act.Holds != wire.HoldsPins {
+		if act.Release {
+			v.Lines = w.lines(act.Pins)
+		}
 		return v
 	}
 	pins := act.Pins
 	if len(pins) == 0 {
-		pins = w.withSafe()
+		if pins = w.withSafe(); len(pins) == 0 {
+			return executor.Verdict{Code: wire.CodeUnsupported, Detail: "no output of this board has a safe level in agent.yaml: nothing was moved"}
+		}
 	}
-	v.Safe = true
+	v.Lines, v.Safe = w.lines(pins), true
 	for _, p := range pins {
-		_, ok := w.safe(p)
+		safe, ok := w.safe(p)
 		v.Safe = v.Safe && ok
-		v.Lines = append(v.Lines, w.line(p))
+		if act.Pulse {
+			v.Pulse = &executor.Pulse{Pin: p, Line: w.line(p), Off: !act.Level}
+			if ok {
+				v.Pulse.Off = safe
+			}
+		}
 	}
 	return v
+}
+
+func (w *works) lines(pins []string) (keys []wire.LineKey) {
+	for _, p := range pins {
+		keys = append(keys, w.line(p))
+	}
+	return keys
 }
 
 // safe returns the safe level of a pin, and false if it has none.
@@ -79,18 +96,25 @@ func (w *works) withSafe() []string {
 
 // line is the key of the line that a pin's name means.
 func (w *works) line(pin string) wire.LineKey {
-	if one, err := w.pins.Resolve(pin, gpio.Look); err == nil {
-		pin = one
+	key, err := w.pins.Line(pin)
+	if err != nil {
+		return wire.LineOf(pin)
 	}
-	return wire.LineOf(pin)
+	return key
 }
 
 // Run implements Intents. Only what has been seen is told meanwhile; no intent
 // knows how far it is.
 func (w *works) Run(ctx context.Context, work executor.Work, tell Tell) executor.Result {
 	began := time.Now()
-	p := w.registry.Run(ctx, work.Intent, work.Args, intent.Request{
-		Cause: work.Token.String(),
+	q := intent.Request{
+		Cause: work.Token.String(), Order: work.Order,
+		Check: func() error {
+			if w.late(work.NotAfter, work.Towards) {
+				return gpio.ErrLate
+			}
+			return nil
+		},
 		Clock: func() int64 { return work.At + time.Since(began).Milliseconds() },
 		Tell: func(values map[string]any) bool {
 			payload, err := wire.EncodeMap(values, wire.MaxPayloadBytes)
@@ -100,10 +124,30 @@ func (w *works) Run(ctx context.Context, work executor.Work, tell Tell) executor
 			}
 			return tell(0, payload)
 		},
-	})
+	}
+	if work.Towards {
+		q.Lines = work.Lines
+	}
+	p := w.registry.Run(ctx, work.Intent, work.Args, q)
 	r := executor.Result{Code: p.Code, Detail: p.Detail, Payload: p.Payload}
 	if p.Lease != nil {
-		r.Lease = &executor.Lease{Pin: p.Lease.Pin, Level: bool(p.Lease.After)}
+		r.Lease = &executor.Lease{Pin: p.Lease.Pin, Level: bool(p.Lease.After), Plain: p.Lease.Plain}
 	}
 	return r
+}
+
+// seed gives the owner of the pins what the journal knows: before anything is driven.
+func (w *works) seed(ctx context.Context, core *executor.Core) error {
+	pulses := map[wire.LineKey]gpio.Level{}
+	for _, p := range core.Pulses() {
+		pulses[p.Line] = gpio.Level(p.Off)
+		w.log.Info("a pulse was cut by the end of the agent; its pin goes to its off level", "pin", p.Pin, "token", p.Token.String())
+	}
+	if err := w.pins.Seed(ctx, core.Marks(), core.Holds(), pulses); err != nil {
+		w.log.Error("a pulse of an earlier process could not be ended; it is tried again", "err", err)
+		if errors.Is(err, gpio.ErrNotDone) {
+			return err
+		}
+	}
+	return nil
 }

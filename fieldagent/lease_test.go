@@ -203,7 +203,8 @@ func TestConfigurationOfTheLocalSwitchAndAutonomy(t *testing.T) {
 		"a switch without a map":     {func(c *fieldagent.Config) { c.Pins = nil }, false},
 		"a switch that is output":    {func(c *fieldagent.Config) { c.LocalSwitch = "lamp" }, false},
 		"a switch that is not there": {func(c *fieldagent.Config) { c.LocalSwitch = "GPIO99" }, false},
-		"autonomy for ever":          {func(c *fieldagent.Config) { c.Autonomy = 0 }, true},
+		"autonomy for ever":          {func(c *fieldagent.Config) { c.Autonomy, c.Pins[0].OnLoss = 0, gpio.Hold }, true},
+		"D6: a loss that never is":   {func(c *fieldagent.Config) { c.Autonomy = 0 }, false},
 		"autonomy too short":         {func(c *fieldagent.Config) { c.Autonomy = 29 * time.Second }, false},
 		"autonomy too long":          {func(c *fieldagent.Config) { c.Autonomy = 121 * time.Second }, false},
 		"negative autonomy":          {func(c *fieldagent.Config) { c.Autonomy = -time.Minute }, false},
@@ -213,5 +214,115 @@ func TestConfigurationOfTheLocalSwitchAndAutonomy(t *testing.T) {
 		if err := b.cfg.Validate(); (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A15: what was decided in time and waits for the owner of the pins, whom another pin
+// keeps busy, is asked again right before its pin moves.
+func TestA15_NothingStartsLateAtABusyOwner(t *testing.T) {
+	g, b := startLeased(t)
+	b.sim.Fail(func(pin string, l gpio.Level) error {
+		if pin == "lamp" && l == gpio.High {
+			time.Sleep(1500 * time.Millisecond) // a slow driver, an expander on a bus
+		}
+		return nil
+	})
+	lamp := on(t, 1, "lamp", "")
+	valve := on(t, 2, "valve", "10s")
+	valve.NotAfter = time.Now().UnixMilli() + 600
+	limit := valve.NotAfter
+	g.send(lamp)
+	time.Sleep(50 * time.Millisecond)
+	g.send(valve)
+	g.until("the results", func() bool { return len(g.results(1)) == 1 && len(g.results(2)) == 1 })
+	for _, a := range b.sim.Actuations() {
+		if a.Pin == "valve" && a.Level == gpio.High && a.At/1e6 > limit {
+			t.Errorf("the valve was opened %d ms after not_after", a.At/1e6-limit)
+		}
+	}
+	if c := g.got(2)[0].Code; c != wire.CodeExpired {
+		t.Errorf("told as %v", c)
+	}
+}
+
+// A8: "off for a second" runs; somebody throws the LOCAL switch and works at the load.
+func TestA8_LocalEndsAnInversePulseSafe(t *testing.T) {
+	g, b := startLeased(t)
+	g.send(instruction(t, 1, wire.IntentGPIOPulse, map[string]any{"pin": "lamp", "level": 0, "width": "2s"}))
+	time.Sleep(700 * time.Millisecond)
+	b.sim.Drive("local", gpio.High)
+	g.until("the result", func() bool { return len(g.results(1)) == 1 })
+	time.Sleep(2 * time.Second)
+	if r := g.got(1)[0]; b.sim.Level("lamp") == gpio.High || r.Code != wire.CodeCancelled {
+		t.Errorf("the lamp is %v, told as %v", b.sim.Level("lamp"), r.Code)
+	}
+}
+
+// A8: an orderly stop during the same pulse switches nothing on, not for a moment.
+func TestA8_StopEndsAnInversePulseSafe(t *testing.T) {
+	g, b := startLeased(t)
+	g.send(instruction(t, 1, wire.IntentGPIOPulse, map[string]any{"pin": "lamp", "level": 0, "width": "60s"}))
+	time.Sleep(500 * time.Millisecond)
+	b.stop()
+	for _, a := range b.sim.Actuations() {
+		if a.Pin == "lamp" && a.Level == gpio.High {
+			t.Errorf("%+v", a)
+		}
+	}
+}
+
+// A13: the safe level of a pin changes under a lease: what is told is what the pin has.
+func TestA13_ReloadOfTheSafeLevelTellsWhatThePinHas(t *testing.T) {
+	g := newGateway(t, "")
+	b := newLeased(t, g.url())
+	a, err := fieldagent.New(b.cfg, "test", slog.New(slog.NewTextHandler(testWriter{t}, nil)))
+	must(t, err)
+	a.UseBoard(b.sim)
+	ctx, cancel := context.WithCancel(context.Background())
+	b.cancel, b.done = cancel, make(chan error, 1)
+	go func() { b.done <- a.Run(ctx) }()
+	g.until("hello", func() bool { return len(g.hellos) == 1 })
+	g.send(on(t, 1, "valve", "1s"))
+	g.until("the result", func() bool { return len(g.results(1)) == 1 })
+	cfg := b.cfg
+	cfg.Pins = append([]gpio.PinConfig(nil), b.cfg.Pins...)
+	high := gpio.High
+	cfg.Pins[0].Safe = &high
+	must(t, a.Reload(context.Background(), cfg))
+	g.until("the end to be told", func() bool { return len(g.ends(1)) == 1 })
+	g.until("the new map to be told", func() bool { return len(g.hellos) > 1 })
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, e := range g.events {
+		if e.Phase == wire.PhaseLease {
+			m, err := wire.DecodeMap(e.Payload)
+			must(t, err)
+			if has := b.sim.Level("valve"); m["level"] != uint64(1) || has != gpio.High {
+				t.Errorf("told: %v, lease %v; the pin is %v", m, e.Lease, has)
+			}
+		}
+	}
+}
+
+// B31: a pulse at an output without a safe level, and the agent is killed: the next
+// start ends it.
+func TestB31_RestartEndsAPulseWithoutASafeLevel(t *testing.T) {
+	g := newGateway(t, "")
+	b := newLeased(t, g.url())
+	b.cfg.Pins = append([]gpio.PinConfig(nil), b.cfg.Pins...)
+	b.cfg.Pins[1].Safe = nil // the lamp
+	b.start()
+	g.until("hello", func() bool { return len(g.hellos) == 1 })
+	g.send(instruction(t, 1, wire.IntentGPIOPulse, map[string]any{"pin": "lamp", "level": 1, "width": "60s"}))
+	g.until("the start", func() bool { return b.sim.Level("lamp") == gpio.High })
+	copied := filepath.Join(t.TempDir(), "data") // what a kill leaves behind
+	must(t, os.CopyFS(copied, os.DirFS(b.cfg.Data)))
+	b.stop()
+	b.cfg.Data = copied
+	b.sim.Drive("lamp", gpio.High)
+	b.start()
+	g.until("the second start", func() bool { return len(g.hellos) == 2 })
+	if b.sim.Level("lamp") != gpio.Low {
+		t.Error("the line stays high for ever")
 	}
 }

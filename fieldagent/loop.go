@@ -35,6 +35,14 @@ type Intents interface {
 // never blocks.
 type Tell func(percent uint8, seen wire.RawMap) bool
 
+// keeper is told what keeps outputs away from their safe levels, or brings them back
+// there. It never blocks. *gpio.Owner is one.
+type keeper interface {
+	Heard()
+	Cancel(cause string)
+	Hold(lines []wire.LineKey)
+}
+
 // loop is the single owner of the core. It takes all inputs that wait, writes
 // what follows from them with one sync, and only then acts.
 type loop struct {
@@ -44,11 +52,17 @@ type loop struct {
 	// The two paths. They never block and may lose what they are given.
 	primary    func([]byte) bool
 	narrowband func([]byte) bool
-	// fall sets outputs to their safe levels; nil for none. It does not block.
-	fall func(executor.Fall)
-	now  func() executor.Now
-	log  *slog.Logger
+	// pins is what the owner of the pins is told and nobody waits for; nil for none.
+	pins keeper
+	// stopPins sets all outputs to their safe levels; nil for none. It does not block.
+	stopPins func()
+	// taken is told what the loop has taken; nil for nobody.
+	taken func(executor.Input)
+	now   func() executor.Now
+	log   *slog.Logger
 
+	// clock is what is known of the gateway's time.
+	clock atomic.Pointer[executor.ClockView]
 	// roomy says that there is room for what running work has seen.
 	roomy atomic.Bool
 
@@ -113,6 +127,8 @@ func (l *loop) run(ctx context.Context, first executor.Output) error {
 	performer := round.New(l.core, l.journal, worker{l, base}, l.now, l.rewriteAt)
 	for {
 		l.roomy.Store(l.core.Roomy())
+		clock := l.core.Clock()
+		l.clock.Store(&clock)
 		late, err := performer.Perform(out)
 		if err != nil {
 			return err
@@ -141,6 +157,13 @@ func (l *loop) run(ctx context.Context, first executor.Output) error {
 	}
 }
 
+// late says whether the time of something has passed, by what is known now. It is for
+// whoever moves a pin, at any time.
+func (l *loop) late(notAfter int64, towards bool) bool {
+	clock := l.clock.Load()
+	return clock != nil && clock.Late(l.now(), notAfter, towards)
+}
+
 func (l *loop) until(deadline time.Duration) time.Duration {
 	if deadline == executor.NoDeadline {
 		return time.Hour // a tick too many does no harm
@@ -163,6 +186,9 @@ func (l *loop) batch(in executor.Input) executor.Output {
 
 // saw forgets how to stop work that has ended.
 func (l *loop) saw(in executor.Input) {
+	if l.taken != nil {
+		l.taken(in)
+	}
 	if f, ok := in.(executor.Finished); ok {
 		delete(l.cancels, f.Token)
 	}
@@ -182,15 +208,27 @@ func (k worker) Abort(t wire.Token) {
 	}
 }
 
-func (k worker) Contact() {}
+func (k worker) Contact() {
+	if k.pins != nil {
+		k.pins.Heard()
+	}
+}
 
-func (k worker) EndLease(wire.Token) {}
+func (k worker) EndLease(t wire.Token) {
+	if k.pins != nil {
+		k.pins.Cancel(t.String())
+	}
+}
 
-func (k worker) Hold([]wire.LineKey) {}
+func (k worker) Hold(lines []wire.LineKey) {
+	if k.pins != nil {
+		k.pins.Hold(lines)
+	}
+}
 
 func (k worker) Fall(f executor.Fall) {
-	if k.fall != nil {
-		k.fall(f)
+	if f == executor.FallStop && k.stopPins != nil {
+		k.stopPins()
 	}
 }
 

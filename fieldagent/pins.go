@@ -31,11 +31,23 @@ func (a *Agent) Reload(ctx context.Context, cfg Config) error {
 	if other := differences(a.cfg, cfg); len(other) > 0 {
 		return fmt.Errorf("%s cannot be changed while the agent runs: restart it; nothing was changed", strings.Join(other, ", "))
 	}
+	a.reloading.Lock()
+	defer a.reloading.Unlock()
 	pins := a.pins.Load()
 	if pins == nil {
 		return errors.New("the agent is not running")
 	}
-	return pins.Reload(ctx, cfg.Pins)
+	// Both maps stand in the file while they change, so that it never lacks a line that
+	// may be on.
+	if err := a.keepMap(pins.board, pins.pins, cfg.Pins); err != nil {
+		return fmt.Errorf("write down the pin map in force: %w", err)
+	}
+	if err := pins.Reload(ctx, cfg.Pins); err != nil {
+		return err
+	}
+	pins.pins = cfg.Pins
+	a.logs("the pin map in force was not written down", a.keepMap(pins.board, cfg.Pins))
+	return nil
 }
 
 // differences names the settings beside the pin map in which two configurations

@@ -20,6 +20,10 @@ import (
 // ErrUsage marks an error of the command line or of the configuration.
 var ErrUsage = errors.New("usage")
 
+// ErrLook marks what is done as far as it can be, and somebody has to look at the
+// rest.
+var ErrLook = errors.New("look")
+
 // bench is a board as a person at the bench uses it, without an agent.
 type bench struct {
 	cfg   fieldagent.Config
@@ -41,6 +45,10 @@ func openBench(ctx context.Context, file, kind string, log *slog.Logger) (*bench
 	if cfg.GPIO == "" {
 		cfg.GPIO = gpio.BoardChardev
 	}
+	return openBoard(ctx, cfg, log)
+}
+
+func openBoard(ctx context.Context, cfg fieldagent.Config, log *slog.Logger) (*bench, error) {
 	board, err := gpio.OpenBoard(ctx, cfg.GPIO, gpio.BoardOptions{Log: log, Pins: cfg.Pins, Sim: gpio.SimOptions{
 		Trace: cfg.GPIOTrace, Levels: simLevels(cfg)}})
 	if err != nil {

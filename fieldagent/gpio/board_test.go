@@ -84,12 +84,12 @@ func TestI4_OnlyTheChipsThatAreNeededAreWaitedFor(t *testing.T) {
 		if time.Since(begun) != 0 {
 			t.Errorf("waited %v for a chip that is not needed", time.Since(begun))
 		}
-		_, err = gpio.NewOwner(b, []gpio.PinConfig{relay})
+		_, err = gpio.NewOwner(b, []gpio.PinConfig{relay}, gpio.OwnerOptions{})
 		must(t, err)
 
 		b, err = k.OpenWaiting(t.Context(), log, relay, status)
 		must(t, err)
-		_, err = gpio.NewOwner(b, []gpio.PinConfig{relay, status})
+		_, err = gpio.NewOwner(b, []gpio.PinConfig{relay, status}, gpio.OwnerOptions{})
 		for _, want := range []string{`no chip "expander"`, "/dev/gpiochip1 can't be opened by this user"} {
 			if !errors.Is(err, gpio.ErrNoSuchPin) || !strings.Contains(err.Error(), want) || time.Since(begun) != 10*time.Second {
 				t.Errorf("after %v: %v, want %q", time.Since(begun), err, want)
@@ -98,7 +98,7 @@ func TestI4_OnlyTheChipsThatAreNeededAreWaitedFor(t *testing.T) {
 		time.AfterFunc(time.Second, func() { k.Fail("open /dev/gpiochip1", nil) })
 		b, err = k.OpenWaiting(t.Context(), log, relay, status)
 		must(t, err)
-		_, err = gpio.NewOwner(b, []gpio.PinConfig{relay, status})
+		_, err = gpio.NewOwner(b, []gpio.PinConfig{relay, status}, gpio.OwnerOptions{})
 		must(t, err)
 	})
 }

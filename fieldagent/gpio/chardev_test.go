@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
+	"github.com/apollo-11/apollo11/wire"
 )
 
 // lines makes the lines of a chip, by name.
@@ -160,17 +161,19 @@ func TestInputIsRequestedAsConfigured(t *testing.T) {
 	}
 }
 
-// I6: a line that somebody else has is refused at the start, with who it is, all
-// faults at once; and the others are given back.
-func TestI6_LineInUseIsRefusedAtStartWithItsHolder(t *testing.T) {
+// I6, A9: a line that somebody else has is named with who it is, keeps nobody else
+// down, and is taken at its safe level when it is free. Where nothing is left to serve
+// the start is refused, all faults at once.
+func TestI6_A9_LineInUseIsReportedWithItsHolder(t *testing.T) {
 	k, main := pi()
 	main.Lines[0].Used = true
 	main.Lines[2].Holder = "gpio-keys"
 	main.Lines[3].Holder = "apollo-agent"
-	o, err := gpio.NewOwner(boardOn(t, k), []gpio.PinConfig{
-		{Name: "a", Line: "ID_SDA", Mode: gpio.Input}, {Name: "b", Line: "GPIO2", Mode: gpio.Output},
-		{Name: "c", Line: "pinctrl-bcm2835:3", Mode: gpio.Output, Safe: ptr(gpio.Low)}, {Name: "d", Line: "RELAY", Mode: gpio.Output},
-	})
+	taken := []gpio.PinConfig{
+		{Name: "a", Line: "ID_SDA", Mode: gpio.Input}, {Name: "b", Line: "GPIO2", Mode: gpio.Output, Safe: ptr(gpio.High)},
+		{Name: "c", Line: "pinctrl-bcm2835:3", Mode: gpio.Output, Safe: ptr(gpio.Low)},
+	}
+	o, err := gpio.NewOwner(boardOn(t, k), taken, gpio.OwnerOptions{})
 	must(t, err)
 	err = o.Run(t.Context())
 	for _, want := range []string{`pin "a": open ID_SDA: pin in use: pinctrl-bcm2835:0 is taken without a name, so by the kernel`,
@@ -191,9 +194,34 @@ func TestI6_LineInUseIsRefusedAtStartWithItsHolder(t *testing.T) {
 	if k.Open() != 0 {
 		t.Errorf("%d lines are still held", k.Open())
 	}
-	// Without that line in the map the others work.
-	_, stop := run(t, boardOn(t, k), gpio.PinConfig{Name: "d", Line: "RELAY", Mode: gpio.Output})
+	// With one that is free the others are waited for.
+	o, stop := run(t, boardOn(t, k), append(taken, gpio.PinConfig{Name: "d", Line: "RELAY", Mode: gpio.Output})...)
+	if m := o.Missing(); len(m) != 3 || m["b"] == nil || !strings.Contains(m["b"].Error(), `taken by "gpio-keys"`) {
+		t.Errorf("missing %v", m)
+	}
+	if err := o.Set(t.Context(), "b", gpio.Low, "t"); !errors.Is(err, gpio.ErrBusy) {
+		t.Errorf("set: %v", err)
+	}
+	must(t, o.Set(t.Context(), "d", gpio.High, "t"))
 	must(t, stop())
+}
+
+// A9: what was taken at the start is had, at its safe level, once it is free.
+func TestA9_LineIsTakenWhenItIsFree(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *gpio.Sim, start time.Time) {
+		b.Hold("GPIO2", "gpio-keys")
+		o, _ := run(t, b, valve, gpio.PinConfig{Name: "lamp", Line: "GPIO3", Mode: gpio.Output})
+		if o.Levels()["valve"] != wire.LevelUnknown {
+			t.Errorf("levels %v", o.Levels())
+		}
+		time.Sleep(10 * time.Second)
+		b.Hold("GPIO2", "")
+		time.Sleep(2 * time.Second)
+		if len(o.Missing()) != 0 || o.Levels()["valve"] != wire.LevelLow || b.Level("GPIO2") != gpio.High { // active low
+			t.Errorf("missing %v, levels %v", o.Missing(), o.Levels())
+		}
+		must(t, o.Set(t.Context(), "valve", gpio.High, "t"))
+	})
 }
 
 func TestI3_MissingPermissionNamesFileGroupAndCommand(t *testing.T) {
@@ -424,7 +452,7 @@ func TestConfigurationFaultsOfAMapAreReportedTogether(t *testing.T) {
 		{Name: "c", Line: "STATUS", Mode: gpio.Input}, {Name: "d", Line: "4", Mode: gpio.Input},
 		{Name: "e", Line: "GPIO2", Mode: gpio.Output, MaxOn: 1, OnLoss: gpio.FallSafe, Debounce: 1},
 		{Name: "f", Line: "expander:9", Mode: gpio.Input, Safe: ptr(gpio.Low), MaxOn: 1, OnLoss: gpio.FallSafe, Debounce: 1, Bias: 9},
-	})
+	}, gpio.OwnerOptions{})
 	all := fmt.Sprint(err)
 	for _, want := range []string{`"b" is the same line as "a"`, `"c": line: no such pin "STATUS": 2 lines`, `"d": line: no such pin "4": a bare number`,
 		`"e": max_on and on_loss need a safe level`, `"e": max_on 1ns is out of range`, `"e": only an input can be debounced`,

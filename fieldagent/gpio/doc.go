@@ -6,13 +6,20 @@
 // only one that touches open pins; everybody else asks it:
 //
 //	board, err := gpio.OpenBoard(ctx, gpio.BoardChardev, gpio.BoardOptions{Log: log})
-//	owner, err := gpio.NewOwner(board, pins)        // every fault of the pin map at once
+//	owner, err := gpio.NewOwner(board, pins, opts)  // every fault of the pin map at once
 //	go owner.Run(ctx)                               // waited for by the caller
 //	<-owner.Started()                               // the pins are open, and safe
-//	err = owner.Set(ctx, "valve-1", gpio.High, token) // the cause goes into the trace
-//	err = owner.Lease(ctx, "valve-1", gpio.High, 10*time.Minute, token)
+//	err = owner.Do(ctx, gpio.Drive{Pin: "valve-1", Level: gpio.High, For: 10 * time.Minute, Cause: token})
+//	end, err := owner.Pulse(ctx, gpio.Drive{Pin: "horn", Level: gpio.High, Cause: token}, time.Second)
+//	done, err := owner.Safe(ctx, gpio.Safe{Cause: token, Hold: true})
 //	level, err := owner.Get(ctx, "door")
 //	edges, err := owner.Watch(ctx, "door")
+//
+// What may be driven, and what goes back by itself, is decided by package lines; the
+// Owner opens, drives and reads pins, and keeps the time. Its files: owner.go (the
+// goroutine), do.go (what can be asked), step.go (what the core decides is done),
+// notice.go (what it is told and nobody waits for), local.go (the LOCAL switch),
+// reload.go, view.go (what others may know).
 //
 // # Back ends
 //
@@ -36,27 +43,20 @@
 //     serves to notice other hands, where that changes nothing, and never to fight
 //     them.
 //   - A pin with a safe level is driven to it when the owner starts, stops or
-//     panics, whenever Safe is called, at the end of a lease, and on Loss if it is
-//     configured so. A fall-back that fails is tried again until it works. Pins
-//     without one hold their last level while the process lives. What they do
-//     afterwards is the kernel's business; where it matters, fit a pull resistor.
-//   - Leases are kept by Run itself, and it waits for nobody: not for whoever asks,
-//     nor for those who take the ends of leases or the edges.
+//     panics, at the end of a lease, and when the gateway is lost if it is configured
+//     so (Heard). A fall-back that fails is tried again until it works. Pins
+//     without one hold their last level while the process lives, and a pulse on them
+//     ends at its off level. What they do afterwards is the kernel's business; where
+//     it matters, fit a pull resistor.
+//   - Leases and pulses are kept by Run itself, and it waits for nobody: not for
+//     whoever asks, nor for those who take the ends or the edges. What drives safe
+//     levels is served before other requests.
+//   - A line that somebody else has is not fought for: it is Missing, and taken at its
+//     safe level when it is free.
+//   - The LOCAL switch, the limits of a request (Drive.Check) and its number are
+//     looked at right before the pin moves.
 //   - A request that nobody has taken when its context ends is not carried out,
 //     and says so. One that was taken but did not come back in time is ErrUnknown.
-//
-// # A pin's fall-back
-//
-//	        Set, Lease (hold > 0 or max_on)
-//	safe ───────────────────────────────────▶ due at its time
-//	 ▲                                          │  │ ▲
-//	 │  Set to the safe level, Set without a    │  │ │ Set, Lease: replaced
-//	 │  limit: replaced                         │  └─┘
-//	 ├──────────────────────────────────────────┤
-//	 │  its time, Loss, stop: driven            │
-//	 └──────────────────────────────────────────┤
-//	                     driving fails: failed, │
-//	                     again after 200 ms     ▼
 //
 // # Simulated board
 //

@@ -35,6 +35,9 @@ func (p *openPin) actual() ActualPin {
 
 // looks reports whether there is anything to look at.
 func (o *Owner) looks() bool {
+	if len(o.missing) > 0 {
+		return true
+	}
 	for _, p := range o.open {
 		if p.actual() != nil {
 			return true
@@ -49,6 +52,7 @@ func (o *Owner) lookBack(now time.Time) {
 		return
 	}
 	o.lookAt = now.Add(lookPause)
+	o.seek()
 	known := map[string]Foreign{}
 	for _, f := range *o.foreign.Load() {
 		known[f.Pin] = f

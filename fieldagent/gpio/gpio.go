@@ -156,6 +156,13 @@ var (
 	ErrGone = fmt.Errorf("%w: its chip is gone", ErrIO)
 	// ErrNotDone means that the request was given up before anything happened.
 	ErrNotDone = errors.New("nothing was done")
+	// Refusals of the owner, because of what is going on at the board.
+	ErrSuperseded = errors.New("something newer has begun there")
+	ErrHeldSafe   = errors.New("it is held at its safe level until somebody releases it")
+	ErrLocal      = errors.New("somebody works there by hand")
+	ErrLost       = errors.New("the gateway is lost, and the pin has on_loss: safe")
+	ErrTooLong    = errors.New("the pin map allows less time")
+	ErrLate       = errors.New("its time has passed") // for Drive.Check
 	// ErrUnknown means that the request was begun and did not come back: the pin
 	// may have changed or not.
 	ErrUnknown = errors.New("it is not known whether the pin has changed")

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/apollo-11/apollo11/fieldagent/lines"
+	"github.com/apollo-11/apollo11/wire"
 )
 
 // pin returns the open pin and opens it, or opens it again in another mode, if
@@ -22,17 +25,21 @@ func (o *Owner) pin(key string, mode Mode) (*openPin, error) {
 	if c, ok := o.pins.Load().byKey[key]; ok {
 		r = c.Request(CauseReopen)
 	}
-	return o.take(key, r)
+	return o.hold(key, r)
 }
 
-// take opens a pin.
-func (o *Owner) take(key string, r Request) (*openPin, error) {
+// hold opens a pin.
+func (o *Owner) hold(key string, r Request) (*openPin, error) {
 	p, err := o.board.Open(key, r)
 	if err != nil {
 		return nil, err
 	}
 	opened := &openPin{Pin: p, key: key, mode: r.Mode, commanded: r.Initial}
 	o.open[key] = opened
+	if o.missing[key] != nil {
+		delete(o.missing, key)
+		o.moved = true
+	}
 	return opened, nil
 }
 
@@ -43,17 +50,43 @@ func (o *Owner) release(p *openPin) error {
 	return errors.Join(o.endWatch(p), p.Close())
 }
 
-// openMapped opens every pin of the map and returns all errors.
+// openMapped opens every pin of the map and returns all errors. A line that somebody
+// else has is no error as long as there are others to serve: it is not fought for, and
+// keeps nobody down.
 func (o *Owner) openMapped() error {
-	var errs []error
+	var errs, taken []error
 	m := o.pins.Load()
 	for _, key := range m.keys() {
 		c := m.byKey[key]
-		if _, err := o.take(key, c.Request(CauseStart)); err != nil {
+		_, err := o.hold(key, c.Request(CauseStart))
+		switch {
+		case errors.Is(err, ErrBusy):
+			o.missing[key] = err
+			taken = append(taken, fmt.Errorf("pin %q: %w", c.Name, err))
+			o.step(lines.Gone{Line: wire.LineOf(key)})
+		case err != nil:
 			errs = append(errs, fmt.Errorf("pin %q: %w", c.Name, err))
 		}
 	}
+	if len(taken) > 0 && len(taken) == len(m.names) {
+		errs = append(errs, taken...) // all: that is another agent, or another board's map
+	}
 	return errors.Join(errs...)
+}
+
+// seek opens lines that somebody else had, if they are free by now.
+func (o *Owner) seek() {
+	for _, key := range slices.Sorted(maps.Keys(o.missing)) {
+		c, ok := o.pins.Load().byKey[key]
+		if !ok {
+			delete(o.missing, key)
+			o.moved = true
+			continue
+		}
+		if _, err := o.hold(key, c.Request(CauseReopen)); err == nil {
+			o.step(lines.Reopened{Line: wire.LineOf(key)})
+		}
+	}
 }
 
 // drive sets an output and remembers it.
@@ -75,29 +108,21 @@ func (o *Owner) dropIfGone(p *openPin, err error) error {
 	return o.release(p)
 }
 
-// withSafe lists the pins that have a safe level.
-func (o *Owner) withSafe() []string {
-	m := o.pins.Load()
-	return slices.DeleteFunc(m.keys(), func(key string) bool { return m.byKey[key].Safe == nil })
-}
-
-// safe drives one pin to its safe level.
-func (o *Owner) safe(key, cause string) error {
-	p, err := o.pin(key, Output)
-	if err == nil {
-		err = o.drive(p, *o.pins.Load().byKey[key].Safe, cause)
-	}
-	return err
-}
-
 // panicSafe drives the safe levels while a panic is going on. One pin that
 // panics again does not keep the others from it, and its error has nowhere to
 // go: the panic itself says what broke.
 func (o *Owner) panicSafe() {
-	for _, key := range o.withSafe() {
+	rest := map[wire.LineKey]bool{}
+	func() {
+		defer func() { _ = recover() }()
+		rest = o.core.Rest()
+	}()
+	for _, line := range slices.Sorted(maps.Keys(rest)) {
 		func() {
 			defer func() { _ = recover() }()
-			_ = o.safe(key, CausePanic)
+			if p, err := o.pin(o.keyOf(line), Output); err == nil {
+				_ = o.drive(p, Level(rest[line]), CausePanic)
+			}
 		}()
 	}
 }

@@ -86,7 +86,7 @@ func TestLaterCommandReplacesALeaseWithoutAnEdge(t *testing.T) {
 		}
 		must(t, o.Lease(ctx, "valve", gpio.High, time.Minute, "t4"))
 		must(t, o.Set(ctx, "valve", gpio.Low, "t5"))
-		want(t, "ends", ends(o, start), "valve t1 high replaced @30s; valve t2 high replaced @1m10s; valve t4 low replaced @1h1m10s")
+		want(t, "ends", ends(o, start), "valve t1 high replaced @30s; valve t2 high replaced @1m10s; valve t3 high replaced @1h1m10s; valve t4 low replaced @1h1m10s")
 	})
 }
 
@@ -102,7 +102,6 @@ func TestLeaseNeedsASafeLevelAndKeepsToItsLimits(t *testing.T) {
 		is   error
 	}{
 		{"lamp", time.Minute, "give pin lamp a safe level in agent.yaml", gpio.ErrUnsupported},
-		{"valve", 0, "out of range", gpio.ErrUnsupported},
 		{"valve", -time.Second, "out of range", gpio.ErrUnsupported},
 		{"valve", 1 << 62, "out of range", gpio.ErrUnsupported},
 		{"valve", time.Hour, "longer than max_on 1m0s", gpio.ErrUnsupported},
@@ -128,11 +127,11 @@ func TestMaxOnEndsWhatWasSetWithoutALease(t *testing.T) {
 		ctx := t.Context()
 		must(t, o.Set(ctx, "valve", gpio.High, "t1"))
 		time.Sleep(30 * time.Second)
-		must(t, o.Set(ctx, "valve", gpio.Low, "t1")) // an ordinary end is not worth a word
+		must(t, o.Set(ctx, "valve", gpio.Low, "t1")) // an ordinary end
 		time.Sleep(time.Second)
 		must(t, o.Set(ctx, "valve", gpio.High, "t2"))
 		time.Sleep(2 * time.Minute)
-		want(t, "ends", ends(o, start), "valve t2 low expired @1m31s")
+		want(t, "ends", ends(o, start), "valve t1 low replaced @30s; valve t2 low expired @1m31s")
 		want(t, "pins", timed(b, start), "GPIO2 low safe:start @0s; GPIO2 high t1 @0s; GPIO2 low t1 @30s; GPIO2 high t2 @31s; GPIO2 low safe:lease:t2 @1m31s")
 	})
 }
@@ -192,29 +191,26 @@ func TestLossDrivesThePinsThatAskForIt(t *testing.T) {
 		falls := valve
 		falls.OnLoss = gpio.FallSafe
 		other := gpio.PinConfig{Name: "fan", Line: "GPIO5", Mode: gpio.Output, Safe: ptr(gpio.High), OnLoss: gpio.FallSafe}
-		o, _ := run(t, b, falls, held, other)
+		o, _ := runWith(t, b, gpio.OwnerOptions{Autonomy: time.Minute}, falls, held, other)
 		ctx := t.Context()
 		must(t, o.Lease(ctx, "valve", gpio.High, time.Hour, "t1"))
 		must(t, o.Lease(ctx, "lamp", gpio.High, time.Hour, "t2"))
 		must(t, o.Set(ctx, "fan", gpio.Low, "t3"))
-		time.Sleep(time.Minute)
 		b.Fail(func(pin string, _ gpio.Level) error {
 			if pin == "GPIO5" && time.Since(start) < 2*time.Minute {
 				return gpio.ErrIO
 			}
 			return nil
 		})
-		if err := o.Loss(ctx); !errors.Is(err, gpio.ErrIO) {
-			t.Errorf("loss: %v", err)
-		}
-		want(t, "ends", ends(o, start), "valve t1 low loss @1m0s")
+		time.Sleep(61 * time.Second)
+		want(t, "ends", ends(o, start), "valve t1 low loss @1m0s; fan t3 low failed @1m0s")
 		time.Sleep(2 * time.Minute)
 		if b.Level("GPIO2") != gpio.High || b.Level("GPIO3") != gpio.High || b.Level("GPIO5") != gpio.High {
 			t.Error("levels after the loss are wrong")
 		}
 		want(t, "pins", timed(b, start)[len("GPIO2 low safe:start @0s; GPIO3 low safe:start @0s; GPIO5 high safe:start @0s; GPIO2 high t1 @0s; GPIO3 high t2 @0s; GPIO5 low t3 @0s; "):],
 			"GPIO2 low safe:loss @1m0s; GPIO5 high safe:loss @2m0s")
-		want(t, "ends", ends(o, start), "")
+		want(t, "ends", ends(o, start), "fan t3 high loss @2m0s")
 	})
 }
 
@@ -273,7 +269,7 @@ func TestEndsThatNobodyTakesStopNothing(t *testing.T) {
 func TestPanicDrivesTheSafeLevelsFirst(t *testing.T) {
 	b := newSim(t, gpio.SimOptions{})
 	o, err := gpio.NewOwner(b, []gpio.PinConfig{valve,
-		{Name: "a", Line: "GPIO0", Mode: gpio.Output, Safe: ptr(gpio.Low)}, {Name: "lamp", Line: "GPIO3", Mode: gpio.Output, Safe: ptr(gpio.High)}})
+		{Name: "a", Line: "GPIO0", Mode: gpio.Output, Safe: ptr(gpio.Low)}, {Name: "lamp", Line: "GPIO3", Mode: gpio.Output, Safe: ptr(gpio.High)}}, gpio.OwnerOptions{})
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

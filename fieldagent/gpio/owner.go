@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/apollo-11/apollo11/fieldagent/lines"
+	"github.com/apollo-11/apollo11/wire"
 )
 
 // Limits of a request to the owner. A pin takes microseconds; these only bound
@@ -16,6 +19,9 @@ const (
 	handOver = 2 * time.Second
 	// answer is how long a request that was taken is waited for.
 	answer = 2 * time.Second
+	// maxWait is the longest time without a look at what is due: timers stand still
+	// while a board sleeps, and what is due by then must not wait for another night.
+	maxWait = time.Second
 )
 
 // Causes that the owner itself writes into the trace.
@@ -26,26 +32,55 @@ const (
 	CauseLoss   = "safe:loss"   // the gateway is lost, and the pin has on_loss: safe
 	CauseReload = "safe:reload" // the pin has come into the pin map or has left it
 	CauseReopen = "safe:reopen" // the line had gone and is there again
+	CauseLocal  = "safe:local"  // the LOCAL switch was thrown
+	CauseOwed   = "safe:owed"   // it should have this level and could not be driven before
 	// CauseLease comes before the cause of a lease that has ended.
 	CauseLease = "safe:lease:"
 )
 
+// OwnerOptions are the settings of an owner.
+type OwnerOptions struct {
+	// Autonomy is how long the gateway may be unheard (Heard) before pins with
+	// on_loss: safe go to their safe levels, 0 for ever.
+	Autonomy time.Duration
+	// Local is the input of the pin map that is high while somebody works at the board
+	// by hand, empty for none.
+	Local string
+}
+
 // Owner is the only user of a board's pins.
 type Owner struct {
 	board    Board
+	opts     OwnerOptions
+	epoch    time.Time
+	slept    time.Duration          // of the machine, at epoch
 	pins     atomic.Pointer[pinMap] // replaced by Run only
 	requests chan *request
+	urgent   chan *request // served before those
+	notices  notices       // what nobody waits for
 	leaves   chan *watcher
 	edges    chan Edge     // from the open pins
 	started  chan struct{} // closed when the pins are open and safe
 	done     chan struct{} // closed when no request will be served any more
 	ends     chan LeaseEnd
-	foreign  atomic.Pointer[[]Foreign] // replaced by Run only
+	changed  chan struct{} // holds one: view has changed
+	pulses   atomic.Uint64 // the number of the last one
+
+	// Replaced by Run only.
+	foreign atomic.Pointer[[]Foreign]
+	view    atomic.Pointer[view]
 
 	// Touched by Run only.
-	open   map[string]*openPin // by key
-	falls  map[string]*fall    // by key: what goes back to its safe level by itself
-	lookAt time.Time           // when outputs are read back next
+	core     *lines.Core
+	deadline time.Duration       // of the core
+	open     map[string]*openPin // by key
+	missing  map[string]error    // by key: lines of the map that somebody else has
+	waiting  map[uint64]chan lines.End
+	unmapped map[wire.LineKey]string // keys of lines that were driven without a map
+	lookAt   time.Time               // when outputs are read back next
+	handAt   time.Time               // when the LOCAL switch is read next
+	driveErr error                   // of the first drive of a request that failed
+	moved    bool                    // view may be out of date
 }
 
 // openPin is a pin in use. The key of a pin is its name at the board.
@@ -73,24 +108,34 @@ type reply struct {
 // called. The error names everything that is wrong with the map. Without a map
 // any pin of the board may be used: it becomes an output when it is first set,
 // is otherwise only looked at, and has no safe level.
-func NewOwner(board Board, pins []PinConfig) (*Owner, error) {
+func NewOwner(board Board, pins []PinConfig, opts OwnerOptions) (*Owner, error) {
 	m, err := resolveMap(board, pins)
 	if err != nil {
 		return nil, err
 	}
-	o := &Owner{board: board, requests: make(chan *request), leaves: make(chan *watcher), edges: make(chan Edge, edgeBuffer),
-		started: make(chan struct{}), done: make(chan struct{}), ends: make(chan LeaseEnd, maxEnds),
-		open: map[string]*openPin{}, falls: map[string]*fall{}}
+	if c, ok := m.byName[opts.Local]; opts.Local != "" && (!ok || c.Mode != Input) {
+		return nil, fmt.Errorf("the LOCAL switch %q is no input of the pin map", opts.Local)
+	}
+	o := &Owner{board: board, opts: opts, epoch: time.Now(), slept: slept(),
+		requests: make(chan *request), urgent: make(chan *request), leaves: make(chan *watcher), edges: make(chan Edge, edgeBuffer),
+		started: make(chan struct{}), done: make(chan struct{}), ends: make(chan LeaseEnd, maxEnds), changed: make(chan struct{}, 1),
+		open: map[string]*openPin{}, missing: map[string]error{}, waiting: map[uint64]chan lines.End{}, unmapped: map[wire.LineKey]string{}}
+	o.notices.wake = make(chan struct{}, 1)
+	o.core = lines.New(lines.Config{Autonomy: opts.Autonomy, Lines: m.lines(), Open: !m.mapped()}, o.now())
 	o.pins.Store(m)
 	o.foreign.Store(&[]Foreign{})
+	o.look()
 	return o, nil
 }
 
+// now is the time of the core: it goes on while the machine sleeps.
+func (o *Owner) now() time.Duration { return time.Since(o.epoch) + slept() - o.slept }
+
 // Run opens the pins of the map, those with a safe level at that level, serves
 // requests until ctx ends, drives the safe levels and closes all pins. It is
-// called once. If a pin of the map can't be had it returns at once, with all
-// faults. A panic in it drives the safe levels before it goes on. Callers of Set
-// must be done before ctx ends: a pulse that is cut off can't put its pin back.
+// called once. A line that somebody else has is left to them, and taken when it is
+// free (Missing); if a pin can't be had for another reason it returns at once, with
+// all faults. A panic in it drives the safe levels before it goes on.
 func (o *Owner) Run(ctx context.Context) error {
 	defer o.finish()
 	defer func() {
@@ -102,29 +147,74 @@ func (o *Owner) Run(ctx context.Context) error {
 	if err := o.openMapped(); err != nil {
 		return errors.Join(fmt.Errorf("pins at start: %w", err), o.closeAll())
 	}
+	o.mindHands(time.Now())
+	o.step(lines.Tick{})
+	o.look()
 	close(o.started)
 	timer := time.NewTimer(o.next())
 	defer timer.Stop()
-	for {
-		select {
-		case r := <-o.requests:
+	for ctx.Err() == nil {
+		select { // what lets go of a load is served before anything else
+		case r := <-o.urgent:
 			r.reply <- r.serve()
-		case e := <-o.edges:
-			o.deliver(e)
-		case w := <-o.leaves:
-			o.leave(w)
-		case <-timer.C:
-		case <-ctx.Done():
-			var err error
-			if err = o.stopSafe(); err != nil {
-				err = fmt.Errorf("pins at stop: %w", err)
-			}
-			return errors.Join(err, o.closeAll())
+		default:
+			o.turn(ctx, timer.C)
 		}
 		// A stream of requests must not keep what is due from being done.
 		o.due()
 		timer.Reset(o.next())
 	}
+	err := o.stopSafe()
+	o.look()
+	return errors.Join(err, o.closeAll())
+}
+
+// turn waits for one thing to do, and does it.
+func (o *Owner) turn(ctx context.Context, timer <-chan time.Time) {
+	select {
+	case r := <-o.urgent:
+		r.reply <- r.serve()
+	case r := <-o.requests:
+		o.take()
+		r.reply <- r.serve()
+	case <-o.notices.wake:
+	case e := <-o.edges:
+		o.deliver(e)
+	case w := <-o.leaves:
+		o.leave(w)
+	case <-timer:
+	case <-ctx.Done():
+	}
+}
+
+// due does what is due, and brings what is told up to date.
+func (o *Owner) due() {
+	o.take()
+	now := time.Now()
+	o.mindHands(now)
+	if o.deadline <= o.now() {
+		o.step(lines.Tick{})
+	}
+	o.lookBack(now)
+	if o.moved {
+		o.look()
+	}
+}
+
+// next is the time until due has something to do.
+func (o *Owner) next() time.Duration {
+	now := time.Now()
+	wait := time.Hour // once in a while does no harm
+	if o.deadline != lines.NoDeadline {
+		wait = min(maxWait, o.deadline-o.now())
+	}
+	if o.looks() {
+		wait = min(wait, o.lookAt.Sub(now))
+	}
+	if o.opts.Local != "" {
+		wait = min(wait, o.handAt.Sub(now))
+	}
+	return max(wait, 0)
 }
 
 // finish lets everybody who waits for the owner go on.
@@ -138,7 +228,7 @@ func (o *Owner) finish() {
 	close(o.ends)
 }
 
-// Started is closed when all pins of the map are open and at their safe levels.
+// Started is closed when the pins of the map are open and at their safe levels.
 // It stays open if Run could not start.
 func (o *Owner) Started() <-chan struct{} { return o.started }
 
@@ -175,24 +265,19 @@ func (o *Owner) Resolve(name string, mode Mode) (string, error) {
 	return shown, err
 }
 
-// Set drives a pin and remembers its level. cause is written to the trace. The
-// error wraps ErrNotDone if it is certain that nothing happened, and ErrUnknown
-// if the pin did not answer in time. A running lease of the pin is replaced; a
-// pin with max_on gets its limit anew.
-func (o *Owner) Set(ctx context.Context, name string, level Level, cause string) error {
-	_, err := o.ask(ctx, "set "+name, func() (Level, error) {
-		_, key, err := o.pins.Load().resolve(o.board, name, Output)
-		if err != nil {
-			return Low, err
-		}
-		return level, o.set(key, level, cause, o.limit(key, level), false)
-	})
-	return err
+// Line returns what stands for the line of a pin on the wire, whatever the line is
+// called. It needs no Run.
+func (o *Owner) Line(name string) (wire.LineKey, error) {
+	_, key, err := o.pins.Load().resolve(o.board, name, Look)
+	if err != nil {
+		return 0, err
+	}
+	return wire.LineOf(key), nil
 }
 
 // Get returns the commanded level of an output, or the level of an input.
 func (o *Owner) Get(ctx context.Context, name string) (Level, error) {
-	return o.ask(ctx, "get "+name, func() (Level, error) {
+	return o.ask(ctx, o.requests, "get "+name, func() (Level, error) {
 		m := o.pins.Load()
 		_, key, err := m.resolve(o.board, name, Look)
 		if err != nil {
@@ -211,32 +296,8 @@ func (o *Owner) Get(ctx context.Context, name string) (Level, error) {
 	})
 }
 
-// Safe drives every pin that has a safe level to it. It tries all of them and
-// returns all errors.
-func (o *Owner) Safe(ctx context.Context, cause string) error {
-	_, err := o.ask(ctx, "drive the safe levels", func() (Level, error) {
-		return Low, o.fallBack(o.withSafe(), cause, EndReplaced)
-	})
-	return err
-}
-
-// Loss drives the pins that have on_loss: safe. What does not work is tried again
-// until it does.
-func (o *Owner) Loss(ctx context.Context) error {
-	_, err := o.ask(ctx, "drive the safe levels after the loss of the gateway", func() (Level, error) {
-		var keys []string
-		for _, key := range o.withSafe() {
-			if o.pins.Load().byKey[key].OnLoss == FallSafe {
-				keys = append(keys, key)
-			}
-		}
-		return Low, o.fallBack(keys, CauseLoss, EndLoss)
-	})
-	return err
-}
-
 // ask hands a request to Run and waits for the answer, both within limits.
-func (o *Owner) ask(ctx context.Context, what string, do func() (Level, error)) (Level, error) {
+func (o *Owner) ask(ctx context.Context, to chan *request, what string, do func() (Level, error)) (Level, error) {
 	if err := ctx.Err(); err != nil {
 		return Low, fmt.Errorf("%s: %w: %w", what, ErrNotDone, err)
 	}
@@ -244,7 +305,7 @@ func (o *Owner) ask(ctx context.Context, what string, do func() (Level, error)) 
 	waiting := time.NewTimer(handOver)
 	defer waiting.Stop()
 	select {
-	case o.requests <- r: // Run is at it now
+	case to <- r: // Run is at it now
 	case <-o.done:
 		return Low, fmt.Errorf("%s: %w: the pins are closed", what, ErrNotDone)
 	case <-ctx.Done():

@@ -16,7 +16,12 @@ import (
 // run starts an owner and returns it with a function that stops it and waits.
 func run(t *testing.T, b gpio.Board, pins ...gpio.PinConfig) (o *gpio.Owner, stop func() error) {
 	t.Helper()
-	o, err := gpio.NewOwner(b, pins)
+	return runWith(t, b, gpio.OwnerOptions{}, pins...)
+}
+
+func runWith(t *testing.T, b gpio.Board, opts gpio.OwnerOptions, pins ...gpio.PinConfig) (o *gpio.Owner, stop func() error) {
+	t.Helper()
+	o, err := gpio.NewOwner(b, pins, opts)
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -81,7 +86,11 @@ func TestSafeLevelsAtStartAtStopAndOnDemand(t *testing.T) {
 	ctx := t.Context()
 	must(t, o.Set(ctx, "GPIO2", gpio.High, "t1"))
 	must(t, o.Set(ctx, "GPIO3", gpio.High, "t2"))
-	must(t, o.Safe(ctx, "safe:link"))
+	done, err := o.Safe(ctx, gpio.Safe{Cause: "safe:link"})
+	must(t, err)
+	if got := fmt.Sprint(done); got != "{[GPIO2 GPIO20] [] [GPIO3]}" {
+		t.Errorf("done %s", got)
+	}
 	must(t, stop())
 	want := "GPIO2 low safe:start; GPIO20 high safe:start; GPIO2 high t1; GPIO3 high t2; " +
 		"GPIO2 low safe:link; GPIO20 high safe:link; GPIO2 low safe:stop; GPIO20 high safe:stop"
@@ -106,7 +115,7 @@ func TestConfigurationFaultsAreReportedTogether(t *testing.T) {
 	_, err := gpio.NewOwner(b, []gpio.PinConfig{
 		{Name: "GPIO1", Mode: gpio.Output}, {Name: "GPIO1", Mode: gpio.Input},
 		{Name: "GPIO99", Mode: gpio.Output}, {Name: "GPIO2"}, {Name: "GPIO3", Mode: gpio.Input, Safe: &low},
-	})
+	}, gpio.OwnerOptions{})
 	for _, want := range []string{`"GPIO1" is listed twice`, `no such pin "GPIO99"`, `"GPIO2": it must be`, `"GPIO3": an input can't`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q in it", err, want)

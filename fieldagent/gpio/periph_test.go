@@ -121,7 +121,7 @@ func TestI10_AliasesMeanOnePin(t *testing.T) {
 			t.Errorf("%q: %v, want ErrNoSuchPin with %q", name, err, says)
 		}
 	}
-	if _, err := gpio.NewOwner(b, []gpio.PinConfig{{Name: "GPIO17", Mode: gpio.Output}, {Name: "P1_11", Mode: gpio.Output}}); err == nil {
+	if _, err := gpio.NewOwner(b, []gpio.PinConfig{{Name: "GPIO17", Mode: gpio.Output}, {Name: "P1_11", Mode: gpio.Output}}, gpio.OwnerOptions{}); err == nil {
 		t.Error("one pin could be configured under two names")
 	}
 }

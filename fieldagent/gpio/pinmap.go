@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/apollo-11/apollo11/fieldagent/lines"
+	"github.com/apollo-11/apollo11/wire"
 )
 
 // pinMap is a resolved pin map. It never changes: a reload makes a new one.
@@ -12,11 +15,12 @@ type pinMap struct {
 	byName map[string]PinConfig // by the name that instructions use
 	key    map[string]string    // name to the board's one name of the line
 	byKey  map[string]PinConfig
+	byLine map[wire.LineKey]string // the key by what stands for it on the wire
 }
 
 // resolveMap checks a pin map against a board. The error has all faults.
 func resolveMap(board Board, pins []PinConfig) (*pinMap, error) {
-	m := &pinMap{byName: map[string]PinConfig{}, key: map[string]string{}, byKey: map[string]PinConfig{}}
+	m := &pinMap{byName: map[string]PinConfig{}, key: map[string]string{}, byKey: map[string]PinConfig{}, byLine: map[wire.LineKey]string{}}
 	var errs []error
 	if len(pins) > MaxPins {
 		errs = append(errs, fmt.Errorf("%d pins are too many, the limit is %d", len(pins), MaxPins))
@@ -41,6 +45,8 @@ func (m *pinMap) add(board Board, c PinConfig) error {
 		err = errors.Join(err, fmt.Errorf("pin %q is listed twice: give each pin a name of its own", c.Name))
 	case lineErr != nil:
 		err = errors.Join(err, fmt.Errorf("pin %q: line: %w", c.Name, lineErr))
+	case m.byLine[wire.LineOf(key)] != "" && m.byLine[wire.LineOf(key)] != key:
+		err = errors.Join(err, fmt.Errorf("pin %q and line %s have the same number on the wire: use another line", c.Name, m.byLine[wire.LineOf(key)]))
 	case m.byKey[key].Name != "":
 		err = errors.Join(err, fmt.Errorf("pin %q is the same line as %q: list it once", c.Name, m.byKey[key].Name))
 	}
@@ -48,7 +54,7 @@ func (m *pinMap) add(board Board, c PinConfig) error {
 		return err
 	}
 	m.names = append(m.names, c.Name)
-	m.byName[c.Name], m.key[c.Name], m.byKey[key] = c, key, c
+	m.byName[c.Name], m.key[c.Name], m.byKey[key], m.byLine[wire.LineOf(key)] = c, key, c, key
 	return nil
 }
 
@@ -88,4 +94,21 @@ func (m *pinMap) shown(key string) string {
 		return c.Name
 	}
 	return key
+}
+
+// lines is the map as the core of the owner wants it.
+func (m *pinMap) lines() []lines.Line {
+	var list []lines.Line
+	for _, key := range m.keys() {
+		list = append(list, m.byKey[key].coreLine(key))
+	}
+	return list
+}
+
+func (c PinConfig) coreLine(key string) lines.Line {
+	l := lines.Line{Key: wire.LineOf(key), Output: c.Mode == Output, OnLoss: c.OnLoss == FallSafe, MaxOn: c.MaxOn}
+	if c.Safe != nil {
+		l.HasSafe, l.Safe = true, bool(*c.Safe)
+	}
+	return l
 }

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/apollo-11/apollo11/fieldagent/lines"
+	"github.com/apollo-11/apollo11/wire"
 )
 
 // Reload replaces the pin map, all of it or nothing. Lines that stay as they are
@@ -24,7 +27,10 @@ func (o *Owner) Reload(ctx context.Context, pins []PinConfig) error {
 	if m.mapped() != o.Mapped() {
 		return errors.New("pins: to begin or to end using a pin map restart the agent")
 	}
-	_, err = o.ask(ctx, "reload the pin map", func() (Level, error) { return Low, o.reload(m) })
+	if c := m.byName[o.opts.Local]; o.opts.Local != "" && c.Mode != Input {
+		return fmt.Errorf("pins: the LOCAL switch %q must stay an input of the map", o.opts.Local)
+	}
+	_, err = o.ask(ctx, o.requests, "reload the pin map", func() (Level, error) { return Low, o.reload(m) })
 	return err
 }
 
@@ -45,7 +51,7 @@ func (o *Owner) reload(m *pinMap) error {
 			gone = append(gone, key)
 		}
 	}
-	if err := keepsSafe(m, old, o.falls); err != nil {
+	if err := o.keepsSafe(m, old); err != nil {
 		return err
 	}
 	// First what is most likely to be refused: lines that somebody else may hold.
@@ -67,39 +73,50 @@ func (o *Owner) reload(m *pinMap) error {
 			errs = append(errs, o.release(p))
 		}
 	}
-	o.pins.Store(m)
-	o.adopt(m)
+	o.remap(m, slices.Concat(added, changed))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("the new pin map is in force, but a line was not given back: %w", err)
 	}
 	return nil
 }
 
-// quiet drives lines that are about to be closed to their safe levels.
+// remap puts a map into force. What runs stays at its line.
+func (o *Owner) remap(m *pinMap, fresh []string) {
+	in := lines.Remap{Lines: m.lines()}
+	for _, key := range fresh {
+		in.Fresh = append(in.Fresh, wire.LineOf(key))
+	}
+	o.pins.Store(m)
+	o.step(in)
+	o.readHands()
+	o.moved = true
+	o.signal()
+}
+
+// quiet drives lines that are about to be closed to their safe levels. What does not
+// work is tried again.
 func (o *Owner) quiet(m *pinMap, keys []string) error {
 	var errs []error
 	for _, key := range keys {
-		c := m.byKey[key]
-		if c.Safe == nil {
-			continue
+		o.driveErr = nil
+		o.step(lines.Quiet{Lines: []wire.LineKey{wire.LineOf(key)}})
+		if o.driveErr != nil {
+			errs = append(errs, fmt.Errorf("pin %q can't be set to its safe level before it is closed: %w", m.byKey[key].Name, o.driveErr))
 		}
-		if err := o.safe(key, CauseReload); err != nil {
-			errs = append(errs, fmt.Errorf("pin %q can't be set to its safe level before it is closed: %w", c.Name, err))
-			continue
-		}
-		o.endFall(key, *c.Safe, EndReplaced)
 	}
 	return errors.Join(errs...)
 }
 
 // keepsSafe refuses a map that takes the safe level from a pin that still has to
 // go there.
-func keepsSafe(m, old *pinMap, falls map[string]*fall) error {
+func (o *Owner) keepsSafe(m, old *pinMap) error {
 	var errs []error
+	open := o.core.Unsettled()
 	for _, key := range m.keys() {
-		if c := m.byKey[key]; falls[key] != nil && c.Safe == nil && c.sameLine(old.byKey[key]) {
+		c, was := m.byKey[key], old.byKey[key]
+		if due, ok := open[wire.LineOf(key)]; ok && c.Safe == nil && was.Safe != nil && c.sameLine(was) {
 			errs = append(errs, fmt.Errorf("pin %q is on until %s and then goes to its safe level: set it to that level, then take it out of the map",
-				c.Name, falls[key].due.Format(time.RFC3339)))
+				c.Name, time.Now().Add(due-o.now()).Format(time.RFC3339)))
 		}
 	}
 	return errors.Join(errs...)
@@ -115,7 +132,7 @@ func (o *Owner) swap(m *pinMap, keys []string) error {
 				errs = append(errs, fmt.Errorf("close pin %q: %w", m.byKey[key].Name, err))
 			}
 		}
-		if _, err := o.take(key, m.byKey[key].Request(CauseReload)); err != nil {
+		if _, err := o.hold(key, m.byKey[key].Request(CauseReload)); err != nil {
 			errs = append(errs, fmt.Errorf("pin %q: %w", m.byKey[key].Name, err))
 		}
 	}
@@ -133,27 +150,10 @@ func (o *Owner) restore(keys []string) error {
 			errs = append(errs, o.release(p))
 		}
 		if c, ok := o.pins.Load().byKey[key]; ok {
-			if _, err := o.take(key, c.Request(CauseReload)); err != nil {
+			if _, err := o.hold(key, c.Request(CauseReload)); err != nil {
 				errs = append(errs, fmt.Errorf("pin %q, back to what it was: %w", c.Name, err))
 			}
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// adopt brings what falls back by itself in line with the new limits.
-func (o *Owner) adopt(m *pinMap) {
-	for _, key := range m.keys() {
-		c, p, f := m.byKey[key], o.open[key], o.falls[key]
-		if p == nil || p.commanded == nil || c.Safe == nil || *p.commanded == *c.Safe || c.MaxOn == 0 {
-			continue
-		}
-		limit := time.Now().Add(c.MaxOn)
-		switch {
-		case f == nil:
-			o.falls[key] = &fall{due: limit, level: *p.commanded, cause: CauseReload, trace: CauseLease + CauseReload, why: EndExpired}
-		case f.due.After(limit):
-			f.due = limit
-		}
-	}
 }

@@ -45,7 +45,7 @@ func TestI8_ReloadTouchesOnlyWhatChanges(t *testing.T) {
 			t.Error("the new active-low output has clicked")
 		}
 		time.Sleep(2 * time.Hour)
-		want(t, "ends", ends(o, start), "inlet t1 low expired @1h0m0s")
+		want(t, "ends", ends(o, start), "lamp t2 low reload @0s; inlet t1 low expired @1h0m0s")
 		want(t, "pins", timed(b, start), "GPIO2 low safe:start @0s; GPIO3 low safe:start @0s; GPIO2 high t1 @0s; GPIO3 high t2 @0s; "+
 			"GPIO5 low safe:reload @0s; GPIO3 low safe:reload @0s; GPIO2 low safe:lease:t1 @1h0m0s")
 		p, err := b.Open("GPIO3", gpio.Request{Mode: gpio.Look})
@@ -149,6 +149,6 @@ func TestNewLimitHoldsForWhatIsOnAlready(t *testing.T) {
 		must(t, o.Reload(t.Context(), []gpio.PinConfig{limited, short}))
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		want(t, "ends", ends(o, start), "lamp safe:reload low expired @1s; valve t1 low expired @1m0s")
+		want(t, "ends", ends(o, start), "lamp t2 low expired @1s; valve t1 low expired @1m0s")
 	})
 }

@@ -39,7 +39,7 @@ type watcher struct {
 // can't report edges say so with ErrUnsupported.
 func (o *Owner) Watch(ctx context.Context, name string) (<-chan Edge, error) {
 	w := &watcher{to: make(chan Edge, watchBuffer)}
-	_, err := o.ask(ctx, "watch "+name, func() (Level, error) {
+	_, err := o.ask(ctx, o.requests, "watch "+name, func() (Level, error) {
 		m := o.pins.Load()
 		_, key, err := m.resolve(o.board, name, Input)
 		if err != nil {

@@ -5,20 +5,45 @@
 // within its context and says how it ended: a result code, a sentence for
 // people, and a small payload.
 //
-//	r, err := intent.New(log, intent.GPIO(owner), intent.Metrics(intent.MetricsOptions{...}))
-//	if refused := r.Check("gpio.write", args); refused != nil { ... }  // nothing has happened
-//	result := r.Run(ctx, "gpio.write", args, req)                      // something may have
+//	r, err := intent.New(log, intent.BuiltIn(intent.Board{Pins: owner, Log: log, ...}))
+//	act, refused := r.Check("gpio.write", args)                  // nothing has happened
+//	result := r.Run(ctx, "gpio.write", args, req)                // something may have
 //
-// Rules for executors:
+// # Adding one that is built in
+//
+// Three things, and a test for each that is left out:
+//
+//  1. Its declaration in wire/declare.go: name, arguments, and the traits that doors,
+//     gateway and agent go by (does it move anything, which lines does it hold, may it
+//     be repeated).
+//
+//  2. One file here, which adds it. No other file names it.
+//
+//     // gpio.read: the level of an input, or the commanded level of an output.
+//     var _ = builtIn(func(b Board) Intent { return Typed(wire.IntentGPIORead, b.checkRead, b.read) })
+//
+//  3. One line in the table of intents in docs/operator.md.
+//
+// The executor gets its arguments parsed and in their own type. What it moves it moves
+// through Pins, which asks right before a pin moves whether it still may; what its
+// declaration says of its lines is what it holds, so it moves no others.
+//
+// # An agent with an intent of its own
+//
+// It gives New another list beside BuiltIn, with Traits in each Intent. The zero value is the
+// most careful: such an intent is refused while the LOCAL switch is on, holds the whole
+// board, so that it neither cuts into a pulse nor runs beside anything, and is never
+// done again by itself. Whoever says less than that says it in Traits.
+//
+// # Rules for executors
 //
 //   - Check touches nothing. It says what is certain to be refused: arguments, a
 //     pin that is not there. Run checks again, since it may be called alone.
-//   - Run ends soon after its context does and leaves the world safe: a pulse puts
-//     its pin back whatever happens. It never outlives its call.
+//   - Run ends soon after its context does and leaves the world safe. It never outlives
+//     its call; what ends later is the owner of the pins' affair.
 //   - The end is honest. What has happened is "ok", what has not is a refusal, a
 //     failure or "cancelled", and what nobody can tell is "unknown".
-//   - No package state. Whoever writes a new intent adds a file with a
-//     constructor that returns an Intent, and names it in the agent's New call.
+//   - No package state, but the list of what is built in.
 //
 // The registry turns a panic into an internal-error result, keeps details and
 // payloads inside the limits of package wire, and is safe for use by several

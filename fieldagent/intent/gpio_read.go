@@ -7,30 +7,18 @@ import (
 	"github.com/apollo-11/apollo11/wire"
 )
 
-// read is gpio.read: the level of an input, or the commanded level of an output.
-type read struct{ l *lines }
+// gpio.read: the level of an input, or the commanded level of an output.
+var _ = builtIn(func(b Board) Intent { return Typed(wire.IntentGPIORead, b.checkRead, b.read) })
 
-func (r read) Check(args map[string]any) *Result {
-	_, refused := r.parse(args)
+func (b Board) checkRead(a wire.GPIORead) *Result {
+	_, refused := b.resolve(a.Pin, gpio.Input)
 	return refused
 }
 
-func (r read) parse(args map[string]any) (pin string, refused *Result) {
-	a, refused := parse[wire.GPIORead](wire.IntentGPIORead, args)
-	if refused != nil {
-		return "", refused
-	}
-	return r.l.resolve(a.Pin, gpio.Input)
-}
-
-func (r read) Run(ctx context.Context, req Request) Result {
-	pin, refused := r.parse(req.Args)
-	if refused != nil {
-		return *refused
-	}
-	level, err := r.l.pins.Get(ctx, pin)
+func (b Board) read(ctx context.Context, a wire.GPIORead, _ Request) Result {
+	level, err := b.Pins.Get(ctx, a.Pin)
 	if err != nil {
 		return pinResult(err)
 	}
-	return Result{Code: wire.CodeOK, Values: map[string]any{"pin": pin, "level": levelNumber(level)}}
+	return Result{Code: wire.CodeOK, Values: map[string]any{"pin": a.Pin, "level": levelNumber(level)}}
 }

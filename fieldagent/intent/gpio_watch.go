@@ -18,41 +18,29 @@ const (
 	watchSlack = time.Second
 )
 
-// watcher is gpio.watch: for a time it reports the edges of a pin, at most one
-// report in each interval, and at the end how many there were.
-type watcher struct{ l *lines }
+// gpio.watch: for a time it reports the edges of a pin, at most one report in each
+// interval, and at the end how many there were.
+var _ = builtIn(func(b Board) Intent { return Typed(wire.IntentGPIOWatch, b.checkWatch, b.watch) })
 
-func (w watcher) Check(args map[string]any) *Result {
-	_, refused := w.parse(args)
-	return refused
+func (b Board) checkWatch(a wire.GPIOWatch) *Result {
+	pin, refused := b.resolve(a.Pin, gpio.Input)
+	if refused != nil {
+		return refused
+	}
+	if c, mapped := b.Pins.Config(pin); mapped && c.Mode != gpio.Input {
+		return &Result{Code: wire.CodeUnsupported, Detail: fmt.Sprintf("%s is configured as an %s: only inputs can be watched", pin, c.Mode)}
+	}
+	return nil
 }
 
-func (w watcher) parse(args map[string]any) (a wire.GPIOWatch, refused *Result) {
-	a, refused = parse[wire.GPIOWatch](wire.IntentGPIOWatch, args)
-	if refused != nil {
-		return a, refused
-	}
-	if a.Pin, refused = w.l.resolve(a.Pin, gpio.Input); refused != nil {
-		return a, refused
-	}
-	if c, mapped := w.l.pins.Config(a.Pin); mapped && c.Mode != gpio.Input {
-		return a, &Result{Code: wire.CodeUnsupported, Detail: fmt.Sprintf("%s is configured as an %s: only inputs can be watched", a.Pin, c.Mode)}
-	}
-	return a, nil
-}
-
-func (w watcher) Run(ctx context.Context, r Request) Result {
-	a, refused := w.parse(r.Args)
-	if refused != nil {
-		return *refused
-	}
+func (b Board) watch(ctx context.Context, a wire.GPIOWatch, r Request) Result {
 	if end, ok := ctx.Deadline(); ok && time.Until(end)+watchSlack < a.For {
 		return *badArgs(fmt.Errorf("a watch of %v does not fit into the %v that the task has left: give it a longer timeout",
 			a.For, max(0, time.Until(end)).Round(time.Millisecond)))
 	}
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	edges, err := w.l.pins.Watch(watching, a.Pin)
+	edges, err := b.Pins.Watch(watching, a.Pin)
 	if err != nil {
 		return pinResult(err)
 	}

@@ -250,7 +250,7 @@ func TestE13_WhatCannotBeWatchedIsRefused(t *testing.T) {
 func TestWatchOfALineThatGoesAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		edges := make(chan gpio.Edge)
-		r := newRegistry(t, intent.GPIO(gone{edges}))
+		r := newRegistry(t, intent.BuiltIn(intent.Board{Pins: gone{edges: edges}}))
 		raw, err := wire.EncodeMap(args{"pin": "door", "for": "1m"}, wire.MaxArgsBytes)
 		must(t, err)
 		go func() {
@@ -267,13 +267,11 @@ func TestWatchOfALineThatGoesAway(t *testing.T) {
 }
 
 // gone is a board whose one input goes away.
-type gone struct{ edges chan gpio.Edge }
+type gone struct {
+	intent.Pins
+	edges chan gpio.Edge
+}
 
 func (gone) Resolve(name string, _ gpio.Mode) (string, error)          { return name, nil }
-func (gone) Set(context.Context, string, gpio.Level, string) error     { return gpio.ErrUnsupported }
-func (gone) Get(context.Context, string) (gpio.Level, error)           { return gpio.Low, nil }
 func (gone) Config(string) (gpio.PinConfig, bool)                      { return gpio.PinConfig{}, false }
 func (g gone) Watch(context.Context, string) (<-chan gpio.Edge, error) { return g.edges, nil }
-func (gone) Lease(context.Context, string, gpio.Level, time.Duration, string) error {
-	return gpio.ErrUnsupported
-}

@@ -10,44 +10,42 @@ import (
 	"github.com/apollo-11/apollo11/wire"
 )
 
-// write is gpio.write: the pin has the level afterwards, whatever it had before.
-// With a time it is a lease: the owner of the pins sets the safe level at its end.
-type write struct{ l *lines }
+// gpio.write: the pin has the level afterwards, whatever it had before. With a time it
+// is a lease: the owner of the pins sets the safe level at its end.
+var _ = builtIn(func(b Board) Intent { return Typed(wire.IntentGPIOWrite, b.checkWrite, b.write) })
 
-// setting is a checked request.
-type setting struct {
-	pin   string
-	level gpio.Level
-	hold  time.Duration // 0 for a level that stays
-	safe  gpio.Level    // with hold, the level afterwards
-}
-
-func (w write) Check(args map[string]any) *Result {
-	_, refused := w.parse(args)
+func (b Board) checkWrite(a wire.GPIOWrite) *Result {
+	_, refused := b.setting(a)
 	return refused
 }
 
-func (w write) parse(args map[string]any) (s setting, refused *Result) {
-	a, refused := parse[wire.GPIOWrite](wire.IntentGPIOWrite, args)
-	if refused != nil {
+// setting is a checked request.
+type setting struct {
+	pin  string
+	hold time.Duration // 0 for a level that stays
+	safe *gpio.Level   // of the pin, nil for none
+}
+
+// towards reports whether the request asks for the safe level.
+func (s setting) towards(level bool) bool { return s.safe != nil && gpio.Level(level) == *s.safe }
+
+func (b Board) setting(a wire.GPIOWrite) (s setting, refused *Result) {
+	if s.pin, refused = b.resolve(a.Pin, gpio.Output); refused != nil {
 		return s, refused
 	}
-	s.level, s.hold = gpio.Level(a.Level), a.MaxOn
-	if s.pin, refused = w.l.resolve(a.Pin, gpio.Output); refused != nil {
-		return s, refused
-	}
-	c, mapped := w.l.pins.Config(s.pin)
-	if !mapped || c.Safe == nil {
-		if s.hold > 0 {
+	safe, ok := b.safe(s.pin)
+	if !ok {
+		if a.MaxOn > 0 {
 			return s, noSafeLevel(s.pin)
 		}
 		return s, nil
 	}
-	if s.safe = *c.Safe; s.level == s.safe {
-		s.hold = 0 // it may stay as long as it likes
-		return s, nil
+	s.safe = &safe
+	if s.towards(a.Level) {
+		return s, nil // it may stay as long as it likes
 	}
-	switch limit := w.l.limit(s.pin, s.level); {
+	s.hold = a.MaxOn
+	switch limit := b.limit(s.pin, gpio.Level(a.Level)); {
 	case s.hold == 0:
 		s.hold = limit
 	case limit > 0 && s.hold > limit:
@@ -61,25 +59,26 @@ func noSafeLevel(pin string) *Result {
 		Hint: fmt.Sprintf("give pin %s a safe level in agent.yaml", pin)})
 }
 
-func (w write) Run(ctx context.Context, r Request) Result {
-	s, refused := w.parse(r.Args)
-	if refused == nil {
-		refused = w.l.allow(s.pin, s.level)
-	}
+func (b Board) write(ctx context.Context, a wire.GPIOWrite, r Request) Result {
+	s, refused := b.setting(a)
 	if refused != nil {
 		return *refused
 	}
-	values := map[string]any{"pin": s.pin, "level": levelNumber(s.level)}
-	if s.hold == 0 {
-		if err := w.l.pins.Set(ctx, s.pin, s.level, r.Cause); err != nil {
-			return pinResult(err)
-		}
-		return Result{Code: wire.CodeOK, Values: values}
+	if s.towards(a.Level) {
+		return b.writeSafe(ctx, s.pin, r)
 	}
-	values["max_on_ms"] = uint64(s.hold.Milliseconds())
-	values["until_ms"] = uint64(max(r.now(), 0) + s.hold.Milliseconds())
-	lease := &Lease{Pin: s.pin, After: s.safe}
-	err := w.l.pins.Lease(ctx, s.pin, s.level, s.hold, r.Cause)
+	values := map[string]any{"pin": s.pin, "level": levelNumber(gpio.Level(a.Level))}
+	var lease *Lease
+	if s.safe != nil {
+		lease = &Lease{Pin: s.pin, After: *s.safe, Plain: s.hold == 0}
+	}
+	if s.hold > 0 {
+		values["max_on_ms"] = uint64(s.hold.Milliseconds())
+		values["until_ms"] = uint64(max(r.now(), 0) + s.hold.Milliseconds())
+	}
+	d := r.drive(s.pin, a.Level)
+	d.For = s.hold
+	err := b.Pins.Do(ctx, d)
 	if err == nil {
 		return Result{Code: wire.CodeOK, Values: values, Lease: lease}
 	}
@@ -88,4 +87,36 @@ func (w write) Run(ctx context.Context, r Request) Result {
 		result.Lease = lease // it may have begun, and then its end will come
 	}
 	return result
+}
+
+// writeSafe drives the safe level: the pin's, and that of the line which the gateway
+// took it for, if the name has moved since.
+func (b Board) writeSafe(ctx context.Context, pin string, r Request) Result {
+	lines := r.Lines
+	if lines == nil {
+		line, err := b.Pins.Line(pin)
+		if err != nil {
+			return pinResult(err)
+		}
+		lines = []wire.LineKey{line}
+	}
+	done, err := b.Pins.Safe(ctx, gpio.Safe{Lines: lines, Cause: r.Cause, Order: r.Order, Check: r.Check})
+	if err != nil {
+		return pinResult(err)
+	}
+	level, _ := b.safe(pin)
+	values := map[string]any{"pin": pin, "level": levelNumber(level)}
+	if len(done.Pins) > 1 {
+		values["pins"] = texts(done.Pins)
+	}
+	return Result{Code: wire.CodeOK, Values: values}
+}
+
+// texts is a list of names as it stands in payloads.
+func texts(names []string) []any {
+	list := make([]any, 0, len(names))
+	for _, n := range names {
+		list = append(list, n)
+	}
+	return list
 }

@@ -31,7 +31,7 @@ const (
 	maxZones    = 8        // temperature sensors
 )
 
-// Metrics returns collect_metrics. It reports what the machine has: a figure
+// collect_metrics. It reports what the machine has: a figure
 // that can't be had is left out, so that the same task suits every board.
 //
 //	agent       version, os, arch
@@ -41,27 +41,20 @@ const (
 //	disk        total and free of the agent's data volume, bytes, and percent used
 //	uptime_s    seconds since the board started
 //	temperature degrees Celsius by sensor
-func Metrics(o MetricsOptions) []Intent {
+var _ = builtIn(func(b Board) Intent {
+	o := b.Metrics
 	if o.Root == nil {
 		o.Root = os.DirFS("/")
 	}
 	if o.Volume == nil {
 		o.Volume = volume
 	}
-	return []Intent{{Name: wire.IntentCollectMetrics, Idempotent: true, Executor: metrics{o}}}
-}
+	return Typed(wire.IntentCollectMetrics, nil, metrics{o}.collect)
+})
 
 type metrics struct{ o MetricsOptions }
 
-func (m metrics) Check(args map[string]any) *Result {
-	_, refused := parse[wire.CollectMetrics](wire.IntentCollectMetrics, args)
-	return refused
-}
-
-func (m metrics) Run(ctx context.Context, r Request) Result {
-	if refused := m.Check(r.Args); refused != nil {
-		return *refused
-	}
+func (m metrics) collect(ctx context.Context, _ wire.CollectMetrics, _ Request) Result {
 	values := map[string]any{
 		"agent": map[string]any{"version": m.o.Version, "os": runtime.GOOS, "arch": runtime.GOARCH},
 		"cpus":  uint64(runtime.NumCPU()),

@@ -15,8 +15,8 @@ import (
 
 func collect(t *testing.T, ctx context.Context, o intent.MetricsOptions) (intent.Processed, map[string]any) {
 	t.Helper()
-	r := newRegistry(t, intent.Metrics(o))
-	if p := r.Check("collect_metrics", nil); p != nil {
+	r := newRegistry(t, intent.BuiltIn(intent.Board{Metrics: o}))
+	if _, p := r.Check("collect_metrics", nil); p != nil {
 		t.Fatalf("check: %+v", p)
 	}
 	p := r.Run(ctx, "collect_metrics", nil, intent.Request{Cause: "t"})
@@ -94,10 +94,10 @@ func TestMetricsOfThisMachine(t *testing.T) {
 }
 
 func TestMetricsRefuseArgumentsAndStopWithTheContext(t *testing.T) {
-	r := newRegistry(t, intent.Metrics(intent.MetricsOptions{Root: fstest.MapFS{}}))
+	r := newRegistry(t, intent.BuiltIn(intent.Board{Metrics: intent.MetricsOptions{Root: fstest.MapFS{}}}))
 	raw, err := wire.EncodeMap(map[string]any{"all": true}, wire.MaxArgsBytes)
 	must(t, err)
-	if p := r.Check("collect_metrics", raw); p == nil || p.Code != wire.CodeBadArgs {
+	if _, p := r.Check("collect_metrics", raw); p == nil || p.Code != wire.CodeBadArgs {
 		t.Errorf("check: %+v", p)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -4,117 +4,65 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
 	"github.com/apollo-11/apollo11/wire"
 )
 
-// Board is what the gpio intents need; *gpio.Owner is it.
-type Board interface {
-	Pins
-	Leases
-	Edges
+// Board is what the intents that are built in need. What it lacks, it can't do.
+type Board struct {
+	Pins    Pins
+	Metrics MetricsOptions
+	Reboot  RebootOptions
 }
 
-// Pins are set and read.
+// Pins are the pins of a board; *gpio.Owner is it. It has more methods than an
+// interface should: it is one thing, and the tests use the real one.
 type Pins interface {
-	// Resolve returns the one name of a pin that may be used in this mode.
+	// Resolve returns the one name of a pin that may be used in this mode, and Config
+	// what the pin map says of it, false if it is not there.
 	Resolve(name string, mode gpio.Mode) (string, error)
-	Set(ctx context.Context, name string, level gpio.Level, cause string) error
-	Get(ctx context.Context, name string) (gpio.Level, error)
-}
-
-// Leases are outputs that are set for a limited time (C13).
-type Leases interface {
-	// Config returns what the pin map says of a pin, false if it is not there.
 	Config(name string) (gpio.PinConfig, bool)
-	// Lease sets a pin, and hold later to its safe level.
-	Lease(ctx context.Context, name string, level gpio.Level, hold time.Duration, cause string) error
-}
+	Line(name string) (wire.LineKey, error)
 
-// Edges are what happens at inputs.
-type Edges interface {
+	Get(ctx context.Context, name string) (gpio.Level, error)
+	Do(ctx context.Context, d gpio.Drive) error
+	Pulse(ctx context.Context, d gpio.Drive, width time.Duration) (gpio.PulseEnd, error)
+	Safe(ctx context.Context, s gpio.Safe) (gpio.SafeDone, error)
+	Release(ctx context.Context, lines []wire.LineKey) ([]string, error)
 	// Watch delivers edges until ctx ends, or until the pin can't be watched any
 	// more; then the channel is closed.
 	Watch(ctx context.Context, name string) (<-chan gpio.Edge, error)
 }
 
-// GPIO returns gpio.write, gpio.read, gpio.pulse and gpio.watch on these pins.
-//
-// While a pulse holds a pin, the pin can be read and set to the pulse's off
-// level, so that a person can always stop it; anything else is refused as busy,
-// because the end of the pulse would undo it.
-func GPIO(pins Board) []Intent {
-	l := &lines{pins: pins, pulses: map[string]pulse{}}
-	return []Intent{
-		{Name: wire.IntentGPIOWrite, Idempotent: true, Executor: write{l}},
-		{Name: wire.IntentGPIORead, Idempotent: true, Executor: read{l}},
-		{Name: wire.IntentGPIOPulse, Executor: pulser{l}},
-		{Name: wire.IntentGPIOWatch, Idempotent: true, Executor: watcher{l}},
-	}
-}
-
-// lines are the pins and the pulses that hold some of them.
-type lines struct {
-	pins Board
-
-	mu     sync.Mutex
-	pulses map[string]pulse // by resolved name
-}
-
-// pulse is a pulse that is going on.
-type pulse struct {
-	cause string
-	off   gpio.Level
-}
-
-// hold notes a pulse, or returns why the pin can't have one now.
-func (l *lines) hold(pin string, p pulse) *Result {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if other, ok := l.pulses[pin]; ok {
-		return busy(pin, other)
-	}
-	l.pulses[pin] = p
-	return nil
-}
-
-func (l *lines) release(pin string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.pulses, pin)
-}
-
-// allow returns why a pin can't be set to this level now, or nil.
-func (l *lines) allow(pin string, level gpio.Level) *Result {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if p, ok := l.pulses[pin]; ok && level != p.off {
-		return busy(pin, p)
-	}
-	return nil
-}
-
-func busy(pin string, p pulse) *Result {
-	return &Result{Code: wire.CodeBusy,
-		Detail: fmt.Sprintf("%s is in a pulse (token %s) and will go %s: wait, or cancel that first", pin, p.cause, p.off)}
+// drive is what all requests that move a pin have in common.
+func (r Request) drive(pin string, level bool) gpio.Drive {
+	return gpio.Drive{Pin: pin, Level: gpio.Level(level), Cause: r.Cause, Order: r.Order, Check: r.Check}
 }
 
 // resolve finds a pin for a mode, or says why not.
-func (l *lines) resolve(name string, mode gpio.Mode) (string, *Result) {
-	pin, err := l.pins.Resolve(name, mode)
+func (b Board) resolve(name string, mode gpio.Mode) (string, *Result) {
+	pin, err := b.Pins.Resolve(name, mode)
 	if err != nil {
 		return "", &Result{Code: pinCode(err), Detail: err.Error()}
 	}
 	return pin, nil
 }
 
+// safe returns the safe level of a pin, and false if it has none.
+func (b Board) safe(pin string) (level gpio.Level, ok bool) {
+	c, mapped := b.Pins.Config(pin)
+	if !mapped || c.Safe == nil {
+		return gpio.Low, false
+	}
+	return *c.Safe, true
+}
+
 // limit returns the longest time that the pin map lets a pin have this level, 0 for
 // no limit.
-func (l *lines) limit(pin string, level gpio.Level) time.Duration {
-	c, mapped := l.pins.Config(pin)
+func (b Board) limit(pin string, level gpio.Level) time.Duration {
+	c, mapped := b.Pins.Config(pin)
 	if !mapped || c.Safe == nil || level == *c.Safe {
 		return 0
 	}
@@ -134,6 +82,11 @@ func pinCode(err error) wire.Code {
 		code wire.Code
 	}{
 		{gpio.ErrUnknown, wire.CodeUnknown}, // first: whatever else it was, nobody knows
+		{gpio.ErrSuperseded, wire.CodeSuperseded},
+		{gpio.ErrHeldSafe, wire.CodeHeldSafe},
+		{gpio.ErrLocal, wire.CodeLocal},
+		{gpio.ErrLost, wire.CodeDependency}, // it may run when the gateway is back
+		{gpio.ErrLate, wire.CodeExpired},
 		{gpio.ErrNoSuchPin, wire.CodeNoSuchPin},
 		{gpio.ErrNotPermitted, wire.CodeNotPermitted},
 		{gpio.ErrUnsupported, wire.CodeUnsupported},
@@ -158,17 +111,4 @@ func levelNumber(l gpio.Level) uint64 {
 		return 1
 	}
 	return 0
-}
-
-// parse checks arguments and returns them in the intent's own type.
-func parse[A wire.Args](intent string, args map[string]any) (a A, refused *Result) {
-	parsed, err := wire.ParseArgs(intent, args)
-	if err != nil {
-		return a, badArgs(err)
-	}
-	a, ok := parsed.(A)
-	if !ok {
-		return a, badArgs(fmt.Errorf("arguments of another kind: %T", parsed))
-	}
-	return a, nil
 }

@@ -33,14 +33,15 @@ type RebootOptions struct {
 	Root fs.FS
 }
 
-// Reboot returns the intent reboot, or nothing if there is no command for it. Its
-// result is known only at the next start of the agent: see executor.Verdict.
-func Reboot(o RebootOptions) []Intent {
-	if len(o.Command) == 0 {
-		return nil
+// reboot: the board boots once. Whoever asks twice with one token is answered from the
+// journal. Its result is known only at the next start of the agent: see
+// executor.Verdict. Without a command the board does not have it.
+var _ = builtIn(func(b Board) Intent {
+	if len(b.Reboot.Command) == 0 {
+		return Intent{}
 	}
-	return []Intent{{Name: wire.IntentReboot, Executor: rebooter{o}}}
-}
+	return Typed(wire.IntentReboot, b.Reboot.check, b.Reboot.run)
+})
 
 // Boot returns a number that stands for this boot of the system, 0 if the system
 // does not tell.
@@ -57,30 +58,25 @@ func Boot(root fs.FS) uint64 {
 	return max(h.Sum64(), 1)
 }
 
-// rebooter is reboot: the board boots once. Whoever asks twice with one token is
-// answered from the journal.
-type rebooter struct{ o RebootOptions }
-
-func (r rebooter) Check(args map[string]any) *Result {
-	if _, refused := parse[wire.Reboot](wire.IntentReboot, args); refused != nil {
-		return refused
-	}
-	if Boot(r.o.Root) == 0 {
+func (o RebootOptions) check(wire.Reboot) *Result {
+	if Boot(o.Root) == 0 {
 		return &Result{Code: wire.CodeUnsupported,
 			Detail: "this system does not tell one boot from another (/" + bootFile + " is missing), so nobody could tell whether it was booted"}
 	}
 	return nil
 }
 
-// Run starts the boot and waits for it to end the agent. It only returns if that
+// run starts the boot and waits for it to end the agent. It only returns if that
 // does not happen.
-func (r rebooter) Run(ctx context.Context, q Request) Result {
-	if refused := r.Check(q.Args); refused != nil {
-		return *refused
+func (o RebootOptions) run(ctx context.Context, _ wire.Reboot, r Request) Result {
+	if r.Check != nil {
+		if err := r.Check(); err != nil {
+			return pinResult(err)
+		}
 	}
 	// A command that has begun is not killed with the task: half a shutdown is
 	// worse than one that nobody waits for.
-	cmd := exec.Command(r.o.Command[0], r.o.Command[1:]...)
+	cmd := exec.Command(o.Command[0], o.Command[1:]...)
 	var said limitedBuffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	cmd.WaitDelay = rebootGrace
@@ -93,7 +89,7 @@ func (r rebooter) Run(ctx context.Context, q Request) Result {
 	case err := <-ended:
 		if err != nil {
 			return Result{Code: wire.CodeFailed, Detail: fmt.Sprintf("the board was not booted: %s: %v: %s",
-				strings.Join(r.o.Command, " "), err, said.text())}
+				strings.Join(o.Command, " "), err, said.text())}
 		}
 	case <-ctx.Done():
 	}

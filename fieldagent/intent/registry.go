@@ -18,15 +18,31 @@ import (
 
 // Request is what an executor is asked to do.
 type Request struct {
-	Args map[string]any // decoded, nil for none; the executor checks them
+	// Args are the arguments in their own type (wire.GPIOWrite ...), as Check has seen
+	// them; Raw for an intent that is not built in.
+	Args wire.Args
 	// Cause goes with every effect, so that it can be traced: the attempt's token.
 	Cause string
+	// Order is the number of the instruction in the order at its lines, 0 for none.
+	Order uint64
+	// Lines are those that it holds. Towards safe they are what it drives, more or
+	// fewer than its arguments name; nil for what they name.
+	Lines []wire.LineKey
+	// Check is asked right before a pin moves: an error keeps it where it is. nil for no
+	// question.
+	Check func() error
 	// Clock is Unix time in ms for what is told, nil for that of this machine.
 	Clock func() int64
 	// Tell reports what a running execution has seen, nil where nobody listens. It
 	// returns false when there is no room: tell it later, with what comes then.
 	Tell func(values map[string]any) bool
 }
+
+// Raw are the decoded arguments of an intent that is not built in.
+type Raw map[string]any
+
+// Map implements wire.Args.
+func (r Raw) Map() map[string]any { return r }
 
 // now is Unix time in ms.
 func (r Request) now() int64 {
@@ -44,18 +60,20 @@ type Result struct {
 	Lease  *Lease         // an output that was set for a limited time, nil for none
 }
 
-// Lease is an output that was set for a limited time: the owner of the pins ends
-// it.
+// Lease is an output that was set away from its safe level: the owner of the pins ends
+// that by itself.
 type Lease struct {
 	Pin   string
-	After gpio.Level // the level that it has then
+	After gpio.Level // the level that it has then, if nothing else becomes known
+	// Plain says that it has no time: it ends when the board ends it.
+	Plain bool
 }
 
 // Executor carries out one intent.
 type Executor interface {
 	// Check returns why a request is certain to be refused, or nil. It has no
 	// effect and does not block.
-	Check(args map[string]any) *Result
+	Check(args wire.Args) *Result
 	// Run carries the request out. It returns soon after ctx ends.
 	Run(ctx context.Context, r Request) Result
 }
@@ -63,10 +81,39 @@ type Executor interface {
 // Intent is an executor with its name.
 type Intent struct {
 	Name string
-	// Idempotent says that running it twice is the same as running it once, so
-	// that an agent that died in between may simply do it again.
-	Idempotent bool
-	Executor   Executor
+	// Traits are those of an intent that is not built in; the table of package wire has
+	// the others. The zero value is the most careful.
+	Traits   wire.Traits
+	Executor Executor
+}
+
+// Typed makes an intent of two functions that take the arguments in their own type.
+func Typed[A wire.Args](name string, check func(A) *Result, run func(context.Context, A, Request) Result) Intent {
+	return Intent{Name: name, Executor: typed[A]{check, run}}
+}
+
+type typed[A wire.Args] struct {
+	check func(A) *Result
+	run   func(context.Context, A, Request) Result
+}
+
+// Check implements Executor.
+func (t typed[A]) Check(args wire.Args) *Result {
+	if t.check == nil {
+		return nil
+	}
+	return t.check(args.(A))
+}
+
+// Run implements Executor.
+func (t typed[A]) Run(ctx context.Context, r Request) Result {
+	a := r.Args.(A)
+	if t.check != nil {
+		if refused := t.check(a); refused != nil {
+			return *refused
+		}
+	}
+	return t.run(ctx, a, r)
 }
 
 // Processed is a result as it goes on the wire.
@@ -83,8 +130,8 @@ type Registry struct {
 	intents map[string]Intent
 }
 
-// New returns a registry. Each list is what a constructor of this package, or of
-// another, returns.
+// New returns a registry. Each list is what BuiltIn or a constructor of another
+// package returns.
 func New(log *slog.Logger, lists ...[]Intent) (*Registry, error) {
 	r := &Registry{log: log, intents: map[string]Intent{}}
 	for _, list := range lists {
@@ -98,53 +145,94 @@ func New(log *slog.Logger, lists ...[]Intent) (*Registry, error) {
 			if _, ok := r.intents[in.Name]; ok {
 				return nil, fmt.Errorf("intent %q is registered twice", in.Name)
 			}
+			if wire.BuiltIn(in.Name) {
+				in.Traits = wire.TraitsOf(in.Name)
+			}
 			r.intents[in.Name] = in
 		}
 	}
 	return r, nil
 }
 
+// makers are the intents that are built in: each file of this package adds its own
+// while the package is initialised, so that no list has to name it, and nothing ever
+// changes it afterwards.
+var makers []func(Board) Intent
+
+func builtIn(m func(Board) Intent) struct{} {
+	makers = append(makers, m)
+	return struct{}{}
+}
+
+// BuiltIn returns the intents of a board. One that it can't have is an Intent without
+// an executor, and left out.
+func BuiltIn(b Board) []Intent {
+	var list []Intent
+	for _, m := range makers {
+		if in := m(b); in.Executor != nil {
+			list = append(list, in)
+		}
+	}
+	return list
+}
+
 // Names returns the intents in alphabetical order.
 func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.intents)) }
 
-// Idempotent reports whether an intent may be run again after a crash. Unknown
-// intents may not.
-func (r *Registry) Idempotent(name string) bool { return r.intents[name].Idempotent }
+// Actuating returns the indices into Names of those that move something.
+func (r *Registry) Actuating() []uint16 {
+	var list []uint16
+	for i, name := range r.Names() {
+		if !r.intents[name].Traits.Still {
+			list = append(list, uint16(i))
+		}
+	}
+	return list
+}
 
-// Check returns why the request is certain to be refused, or nil. Nothing
-// happens.
-func (r *Registry) Check(name string, args wire.RawMap) (refused *Processed) {
-	in, m, refusal := r.prepare(name, args)
+// Check says what a request means for the board, and why it is certain to be refused;
+// nil if it is not. Nothing happens.
+func (r *Registry) Check(name string, args wire.RawMap) (act wire.Act, refused *Processed) {
+	in, parsed, refusal := r.prepare(name, args)
 	if refusal == nil {
+		act = in.act(parsed)
 		refusal = func() (res *Result) {
 			defer r.rescue(name, func(internal Result) { res = &internal })
-			return in.Executor.Check(m)
+			return in.Executor.Check(parsed)
 		}()
 	}
 	if refusal == nil {
-		return nil
+		return act, nil
 	}
 	p := r.process(name, *refusal)
-	return &p
+	return act, &p
+}
+
+// act is what a request means for the board.
+func (in Intent) act(args wire.Args) wire.Act {
+	if wire.BuiltIn(in.Name) {
+		return wire.ActOf(in.Name, args)
+	}
+	return wire.Act{Traits: in.Traits}
 }
 
 // Run carries the request out and always comes back with a final code. The
 // arguments in req are set here.
 func (r *Registry) Run(ctx context.Context, name string, args wire.RawMap, req Request) Processed {
-	in, m, refusal := r.prepare(name, args)
+	in, parsed, refusal := r.prepare(name, args)
 	if refusal != nil {
 		return r.process(name, *refusal)
 	}
 	result := func() (res Result) {
 		defer r.rescue(name, func(internal Result) { res = internal })
-		req.Args = m
+		req.Args = parsed
 		return in.Executor.Run(ctx, req)
 	}()
 	return r.process(name, result)
 }
 
-// prepare finds the intent and decodes the arguments.
-func (r *Registry) prepare(name string, args wire.RawMap) (Intent, map[string]any, *Result) {
+// prepare finds the intent and reads the arguments: once, and into their own type.
+func (r *Registry) prepare(name string, args wire.RawMap) (Intent, wire.Args, *Result) {
 	in, ok := r.intents[name]
 	if !ok {
 		return in, nil, &Result{Code: wire.CodeUnknownIntent,
@@ -154,7 +242,14 @@ func (r *Registry) prepare(name string, args wire.RawMap) (Intent, map[string]an
 	if err != nil {
 		return in, nil, &Result{Code: wire.CodeBadArgs, Detail: fmt.Sprintf("the arguments can't be read: %v", err)}
 	}
-	return in, m, nil
+	if !wire.BuiltIn(name) {
+		return in, Raw(m), nil
+	}
+	parsed, err := wire.ParseArgs(name, m)
+	if err != nil {
+		return in, nil, badArgs(err)
+	}
+	return in, parsed, nil
 }
 
 // rescue turns a panic of an executor into a result. It is deferred.

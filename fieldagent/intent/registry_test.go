@@ -15,11 +15,11 @@ import (
 
 // fake is an executor made of two functions.
 type fake struct {
-	check func(map[string]any) *intent.Result
+	check func(wire.Args) *intent.Result
 	run   func(context.Context, intent.Request) intent.Result
 }
 
-func (f fake) Check(args map[string]any) *intent.Result {
+func (f fake) Check(args wire.Args) *intent.Result {
 	if f.check == nil {
 		return nil
 	}
@@ -49,18 +49,26 @@ func TestRegistryRefusesWhatItCannotName(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	r := newRegistry(t, one("z.z", ok), []intent.Intent{{Name: "a.a", Idempotent: true, Executor: ok}})
+	r := newRegistry(t, one("z.z", ok), []intent.Intent{{Name: "a.a", Traits: wire.Traits{Still: true}, Executor: ok}})
 	if got := r.Names(); !slices.Equal(got, []string{"a.a", "z.z"}) {
 		t.Errorf("names %v", got)
 	}
-	if !r.Idempotent("a.a") || r.Idempotent("z.z") || r.Idempotent("nothing") {
-		t.Error("idempotence is not what was registered")
+	// A19: an intent that declares nothing is taken to move something, and to hold the
+	// whole board.
+	if got := r.Actuating(); !slices.Equal(got, []uint16{1}) {
+		t.Errorf("actuating %v", got)
+	}
+	if act, refused := r.Check("z.z", nil); refused != nil || !act.Moves() || act.Holds != wire.HoldsBoard || act.Repeatable {
+		t.Errorf("%+v, refused %v", act, refused)
+	}
+	if act, _ := r.Check("a.a", nil); act.Moves() {
+		t.Errorf("%+v", act)
 	}
 }
 
 func TestE13_UnknownIntentIsRefusedForGood(t *testing.T) {
 	r := newRegistry(t, one("a.a", fake{}))
-	refused := r.Check("valve.open", nil)
+	_, refused := r.Check("valve.open", nil)
 	if refused == nil || refused.Code != wire.CodeUnknownIntent || refused.Code.Class() != wire.ClassRefused {
 		t.Fatalf("check: %+v", refused)
 	}
@@ -76,7 +84,7 @@ func TestUnreadableArgumentsAreRefused(t *testing.T) {
 		return intent.Result{Code: wire.CodeOK}
 	}}))
 	bad := wire.RawMap{0xa1, 0x01} // a map that ends too early
-	if refused := r.Check("a.a", bad); refused == nil || refused.Code != wire.CodeBadArgs {
+	if _, refused := r.Check("a.a", bad); refused == nil || refused.Code != wire.CodeBadArgs {
 		t.Errorf("check: %+v", refused)
 	}
 	if p := r.Run(t.Context(), "a.a", bad, intent.Request{Cause: "t"}); p.Code != wire.CodeBadArgs || ran {
@@ -87,14 +95,14 @@ func TestUnreadableArgumentsAreRefused(t *testing.T) {
 func TestPanicBecomesAnInternalError(t *testing.T) {
 	var log bytes.Buffer
 	r, err := intent.New(slog.New(slog.NewTextHandler(&log, nil)), one("a.a", fake{
-		check: func(map[string]any) *intent.Result { panic("in check") },
+		check: func(wire.Args) *intent.Result { panic("in check") },
 		run: func(context.Context, intent.Request) intent.Result {
 			var list []int
 			return intent.Result{Detail: string(rune(list[len(list)]))}
 		},
 	}))
 	must(t, err)
-	if p := r.Check("a.a", nil); p == nil || p.Code != wire.CodeInternal || !strings.Contains(p.Detail, "in check") {
+	if _, p := r.Check("a.a", nil); p == nil || p.Code != wire.CodeInternal || !strings.Contains(p.Detail, "in check") {
 		t.Errorf("check: %+v", p)
 	}
 	if p := r.Run(t.Context(), "a.a", nil, intent.Request{Cause: "t"}); p.Code != wire.CodeInternal || !strings.Contains(p.Detail, "out of range") {

@@ -68,6 +68,7 @@ type drive struct {
 	level bool
 	want  *Want // nil for an act of the core
 	begun time.Duration
+	cause string // for the trace, if it is not that of the want or of the setting
 	why   Why
 	as    wire.LeaseEnd // what the setting that it ends is told
 }
@@ -132,6 +133,10 @@ func (c *Core) Step(now time.Duration, in Input) Output {
 		c.remap(in)
 	case Reopened:
 		c.reopened(in.Line)
+	case Gone:
+		if l := c.lines[in.Line]; l != nil {
+			l.known = false
+		}
 	case Heard, Local, Tick:
 	default:
 		panic(fmt.Sprintf("bug: input %T", in))
@@ -185,8 +190,9 @@ func (c *Core) drive(d drive) {
 	c.lastN++
 	d.begun = c.now
 	c.drives[c.lastN] = d
-	cause := ""
+	cause := d.cause
 	switch {
+	case cause != "":
 	case d.want != nil:
 		cause = d.want.Cause
 	case d.line.set != nil:
@@ -295,5 +301,24 @@ func (c *Core) Held(key wire.LineKey) bool {
 // Lost reports whether the gateway is lost.
 func (c *Core) Lost() bool { return c.lost }
 
-// Mark is the highest order number that has begun on a line, 0 for none.
-func (c *Core) Mark(key wire.LineKey) uint64 { return c.marks[key] }
+// Mark is the highest order number that has begun on a line, or on the whole board;
+// 0 for none.
+func (c *Core) Mark(key wire.LineKey) uint64 { return max(c.marks[key], c.marks[board]) }
+
+// board is the key of marks that hold for every line.
+const board = wire.LineKey(0)
+
+// Rest lists where outputs must not be left: the safe levels, and the off levels of
+// pulses where there is none. It is for a shell that dies.
+func (c *Core) Rest() map[wire.LineKey]bool {
+	levels := map[wire.LineKey]bool{}
+	c.each(func(l *line) {
+		switch {
+		case l.HasSafe:
+			levels[l.Key] = l.Safe
+		case l.set != nil && l.set.pulse:
+			levels[l.Key] = l.set.end
+		}
+	})
+	return levels
+}

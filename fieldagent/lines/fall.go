@@ -87,7 +87,7 @@ func (c *Core) pulseEnd(l *line) (level bool, as wire.LeaseEnd) {
 		return l.Safe, wire.LeaseLocal
 	case c.lost && l.OnLoss:
 		return l.Safe, wire.LeaseLoss
-	case c.isHeld(l), s.order > 0 && s.order < c.marks[l.Key]:
+	case c.isHeld(l), s.order > 0 && s.order < c.Mark(l.Key):
 		return l.Safe, wire.LeaseReplaced
 	}
 	return s.end, wire.LeaseExpired

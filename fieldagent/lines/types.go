@@ -119,6 +119,8 @@ type (
 	// Reopened says that a line had gone and is there again, at its safe level if it
 	// has one.
 	Reopened struct{ Line wire.LineKey }
+	// Gone says that a line is not there, or somebody else has it.
+	Gone struct{ Line wire.LineKey }
 	// Tick says that the Deadline has come. It is never wrong to send one.
 	Tick struct{}
 )
@@ -136,6 +138,7 @@ func (Stop) input()     {}
 func (Quiet) input()    {}
 func (Remap) input()    {}
 func (Reopened) input() {}
+func (Gone) input()     {}
 func (Tick) input()     {}
 
 // Fate is what became of a Drive.
@@ -243,7 +246,8 @@ func Play(c *Core, now func() time.Duration, in Input, drive func(Drive) Fate) O
 	all := c.Step(now(), in)
 	for n := 0; n < len(all.Drives); n++ {
 		d := all.Drives[n]
-		out := c.Step(now(), Driven{d.N, drive(d)})
+		fate := drive(d)
+		out := c.Step(now(), Driven{d.N, fate})
 		all.Drives = append(all.Drives, out.Drives...)
 		all.Ends = append(all.Ends, out.Ends...)
 		all.Deadline = out.Deadline

@@ -40,13 +40,17 @@ func (c *Core) refusal(l *line, w Want) Refusal {
 		return Refusal{Reason: NoLine}
 	}
 	away := !l.towards(w)
+	newest := c.Mark(l.Key)
+	if !away {
+		newest = c.marks[l.Key] // what held the whole board has not moved this line
+	}
 	switch s := l.set; {
 	case !l.Output:
 		return Refusal{Reason: NotOutput}
 	case !l.HasSafe && (w.Safe || w.For > 0):
 		return Refusal{Reason: NoSafe}
-	case w.Order > 0 && w.Order < c.marks[l.Key]:
-		return Refusal{Reason: Superseded, By: c.marks[l.Key]}
+	case w.Order > 0 && w.Order < newest:
+		return Refusal{Reason: Superseded, By: newest}
 	case c.hands == HandsOn:
 		return Refusal{Reason: ByHand}
 	case c.hands == HandsUnknown && away:
@@ -70,6 +74,9 @@ func (c *Core) wanted(d drive, fate Fate) {
 	l, w := d.line, *d.want
 	if fate == Moved {
 		c.end(l, wire.LeaseReplaced, d.level)
+		if w.Width > 0 {
+			d.begun = c.now // it has its whole width; a lease must not be longer for a slow pin
+		}
 		l.set = l.settingOf(w, d.begun)
 		return
 	}
@@ -80,7 +87,7 @@ func (c *Core) wanted(d drive, fate Fate) {
 	case fate == Unmoved:
 	case w.Width > 0:
 		// It may have begun, and nobody would end it.
-		c.fallTo(l, l.off(!w.Level), WhyPulse, wire.LeaseReplaced)
+		c.drive(drive{line: l, level: l.off(!w.Level), why: WhyPulse, as: wire.LeaseReplaced, cause: w.Cause})
 	case l.set == nil || !l.set.timed:
 		// It falls back as if it had worked. What held before still holds otherwise.
 		if next := l.settingOf(w, d.begun); next != nil && next.timed {

@@ -24,6 +24,7 @@ const (
 	exitOK     = 0
 	exitError  = 1   // it could not start or must not go on
 	exitUsage  = 2   // the command line or the configuration is wrong
+	exitLook   = 3   // apollo-agent safe: done, and somebody has to look at something
 	exitUnread = 141 // a tool's output has no reader any more; what a shell says of a program that SIGPIPE has ended
 )
 

@@ -50,6 +50,9 @@ func runTool(ctx context.Context, args []string, stdout, stderr io.Writer) (code
 			complain(stderr, err)
 			fmt.Fprintf(stderr, "apollo-agent: see apollo-agent %s --help\n", t.name)
 			return exitUsage, true
+		case errors.Is(err, bench.ErrLook):
+			complain(stderr, err)
+			return exitLook, true
 		}
 		complain(stderr, err)
 		return exitError, true
@@ -60,6 +63,9 @@ func runTool(ctx context.Context, args []string, stdout, stderr io.Writer) (code
 // complain writes an error, each line for itself.
 func complain(w io.Writer, err error) {
 	for _, line := range strings.Split(err.Error(), "\n") {
-		fmt.Fprintln(w, "apollo-agent:", strings.TrimPrefix(line, bench.ErrUsage.Error()+": "))
+		for _, mark := range []error{bench.ErrUsage, bench.ErrLook} {
+			line = strings.TrimPrefix(line, mark.Error()+": ")
+		}
+		fmt.Fprintln(w, "apollo-agent:", line)
 	}
 }

@@ -71,7 +71,7 @@ func TestBenchCommands(t *testing.T) {
 		{"set and fall back", "gpio set valve on --for 10ms", exitOK, "valve is safe again: 0 (off)", ""},
 		{"set without a safe level", "gpio set --for 10ms lamp 1", exitOK, "lamp is let go as it is", ""},
 		{"watch begins with the level", "gpio watch float --for 10ms", exitOK, "float is 0 (off)", ""},
-		{"safe", "safe", exitOK, "2 of 4 mapped, 0 failed", ""},
+		{"safe", "safe", exitOK, "2 of 3 outputs, 0 failed", ""},
 		{"help", "gpio --help", exitOK, "apollo-agent gpio watch PIN", ""},
 		{"help of safe", "safe --help", exitOK, "--config FILE", ""},
 		{"no such pin", "gpio get tank", exitError, "", "the pin map has valve, lamp, pump, float"},
@@ -119,7 +119,7 @@ func TestSafeDrivesWhatItCan(t *testing.T) {
   - {name: pump, line: GPIO19, direction: out, safe: 1}
 `)
 	code, out, errs := call(t, "safe", "--config", file)
-	if code != exitError || !strings.Contains(errs, "pin gone is not safe") || !strings.Contains(out, "1 of 2 mapped, 1 failed") {
+	if code != exitError || !strings.Contains(errs, "pin gone is not safe") || !strings.Contains(out, "1 of 2 outputs, 1 failed") {
 		t.Errorf("exit %d\nstdout %s\nstderr %s", code, out, errs)
 	}
 	if got := trace(t, tr); got != "GPIO19 high safe:tool\n" {
@@ -152,5 +152,64 @@ func TestBenchRefusesWhileAnAgentHasThePins(t *testing.T) {
 	cancel()
 	if code := <-done; code != exitOK {
 		t.Errorf("the agent ended with %d", code)
+	}
+}
+
+// A3: agent.yaml is being edited. What was in force is driven all the same, with what
+// can be read; the rest is said, in text and exit code.
+func TestA3_SafeWorksWhileTheFileIsEdited(t *testing.T) {
+	const good = "pins:\n  - {name: valve-1, line: GPIO17, direction: out, safe: 0, max_on: 10m}\n"
+	force := `{"version":1,"gpio":"sim","pins":[{"name":"valve-1","line":"GPIO17","safe":0},{"name":"horn","line":"GPIO5"}]}`
+	for name, c := range map[string]struct {
+		pins  string
+		force string
+		code  int
+		moved string
+		says  string
+	}{
+		"the good file alone":         {good, "", exitOK, "GPIO17 low", ""},
+		"the good file":               {good, force, exitOK, "GPIO17 low", "horn has no safe level"},
+		"a typo somewhere else":       {good + "log_leve: debug\n", force, exitLook, "GPIO17 low", "log_leve"},
+		"the same, never started":     {good + "log_leve: debug\n", "", exitLook, "GPIO17 low", "log_leve"},
+		"one bad pin":                 {good + "  - {name: lamp, line: GPIO27, direction: uot}\n", force, exitLook, "GPIO17 low", "uot"},
+		"one bad pin, never started":  {good + "  - {name: lamp, line: GPIO27, direction: uot}\n", "", exitLook, "GPIO17 low", "uot"},
+		"a bad time of the pin":       {strings.Replace(good, "10m", "10", 1), "", exitLook, "GPIO17 low", "max_on"},
+		"a misspelt polarity":         {strings.Replace(good, "safe", "active_lwo: true, safe", 1), "", exitUsage, "", "active_lwo"},
+		"the pin was taken out":       {"pins:\n  - {name: lamp, line: GPIO27, direction: out, safe: 0}\n", force, exitOK, "GPIO17 low GPIO27 low", ""},
+		"renamed, and at high":        {strings.Replace(good, "safe: 0", "safe: 1", 1), force, exitOK, "GPIO17 low", ""},
+		"no YAML at all":              {good + "\t\t: [", force, exitLook, "GPIO17 low", "config"},
+		"no YAML, never started":      {good + "\t\t: [", "", exitUsage, "", "config"},
+		"the file in force is broken": {good, "{", exitLook, "GPIO17 low", "pins-in-force.json"},
+		"a line that is not there":    {strings.Replace(good, "GPIO17", "GPIO99", 1), force, exitError, "GPIO17 low", "GPIO99"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file, data, tr := benchFile(t, c.pins)
+			if err := os.MkdirAll(data, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if c.force != "" {
+				if err := os.WriteFile(filepath.Join(data, "pins-in-force.json"), []byte(c.force), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			code, out, errs := call(t, "safe", "--config", file)
+			moved := strings.ReplaceAll(strings.TrimSpace(strings.ReplaceAll(trace(t, tr), " safe:tool", "")), "\n", " ")
+			if code != c.code || moved != c.moved || !strings.Contains(out+errs, c.says) {
+				t.Errorf("exit %d, want %d; moved %q, want %q\nstdout %s\nstderr %s", code, c.code, moved, c.moved, out, errs)
+			}
+		})
+	}
+}
+
+// A3: the file is not there, and systemd names the directory.
+func TestA3_SafeFindsTheDirectoryWithoutAFile(t *testing.T) {
+	data := t.TempDir()
+	if err := os.WriteFile(filepath.Join(data, "pins-in-force.json"), []byte(`{"version":1,"gpio":"sim","pins":[{"name":"v","line":"GPIO17","safe":1}]}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("STATE_DIRECTORY", data)
+	code, out, errs := call(t, "safe", "--config", filepath.Join(data, "agent.yaml"))
+	if levels, err := gpio.ReadLevels(filepath.Join(data, "gpio-levels.json")); code != exitLook || err != nil || levels["GPIO17"] != gpio.High {
+		t.Errorf("exit %d, %v, %v\n%s%s", code, levels, err, out, errs)
 	}
 }

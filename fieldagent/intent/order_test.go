@@ -1,0 +1,203 @@
+package intent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	"github.com/apollo-11/apollo11/fieldagent/gpio"
+	"github.com/apollo-11/apollo11/fieldagent/intent"
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// request runs an intent with a request of the test's own.
+func (b *bench) request(name string, a args, r intent.Request) (intent.Processed, map[string]any) {
+	b.t.Helper()
+	raw, err := wire.EncodeMap(a, wire.MaxArgsBytes)
+	must(b.t, err)
+	p := b.r.Run(b.t.Context(), name, raw, r)
+	m, err := wire.DecodeMap(p.Payload)
+	must(b.t, err)
+	return p, m
+}
+
+// safety.md 5, 6: safe drives, says what it could not, and holds; release lets go.
+func TestSafeAndRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, start := newBench(t, valves()...), time.Now()
+		b.run(t.Context(), "gpio.write", "t1", args{"pin": "GPIO17", "level": 1})
+		p, m := b.request("gpio.safe", nil, intent.Request{Cause: "t2", Order: 7})
+		if p.Code != wire.CodeOK || fmt.Sprint(m["pins"], m["without"]) != "[GPIO17 GPIO18] [GPIO27]" {
+			t.Errorf("safe: %+v %v", p, m)
+		}
+		for _, c := range []struct {
+			name string
+			args args
+			code wire.Code
+		}{
+			{"gpio.write", args{"pin": "GPIO17", "level": 1}, wire.CodeHeldSafe},
+			{"gpio.pulse", args{"pin": "GPIO17", "width": "1s"}, wire.CodeHeldSafe},
+			{"gpio.write", args{"pin": "GPIO17", "level": 0}, wire.CodeOK},
+			{"gpio.write", args{"pin": "GPIO27", "level": 1}, wire.CodeOK}, // it can't be held
+			{"gpio.safe", args{"pin": "GPIO27"}, wire.CodeUnsupported},
+			{"gpio.safe", args{"pin": "GPIO4"}, wire.CodeUnsupported},
+			{"gpio.safe", args{"pin": "GPIO5"}, wire.CodeNoSuchPin},
+			{"gpio.release", args{"pin": "GPIO17"}, wire.CodeOK},
+			{"gpio.write", args{"pin": "GPIO17", "level": 1}, wire.CodeOK},
+			{"gpio.write", args{"pin": "GPIO18", "level": 0}, wire.CodeHeldSafe},
+			{"gpio.release", nil, wire.CodeOK},
+			{"gpio.write", args{"pin": "GPIO18", "level": 0}, wire.CodeOK},
+		} {
+			if p, _ := b.request(c.name, c.args, intent.Request{Cause: "t"}); p.Code != c.code {
+				t.Errorf("%s %v: %+v, want %v", c.name, c.args, p, c.code)
+			}
+		}
+		// An older one than what has begun is superseded, and moves nothing.
+		n := len(b.board.Actuations())
+		p, _ = b.request("gpio.safe", args{"pin": "GPIO17"}, intent.Request{Cause: "t", Order: 6})
+		if w, _ := b.request("gpio.write", args{"pin": "GPIO18", "level": 1}, intent.Request{Cause: "t", Order: 6}); p.Code != wire.CodeSuperseded || w.Code != wire.CodeSuperseded {
+			t.Errorf("%+v %+v", p, w)
+		}
+		if len(b.board.Actuations()) != n || time.Since(start) != 0 {
+			t.Error("something moved")
+		}
+	})
+}
+
+// A15: what is asked before the pin moves is asked by whoever moves it.
+func TestA15_CheckKeepsThePinWhereItIs(t *testing.T) {
+	b := newBench(t, valves()...)
+	n := len(b.board.Actuations())
+	for name, a := range map[string]args{
+		"gpio.write": {"pin": "GPIO17", "level": 1},
+		"gpio.pulse": {"pin": "GPIO27", "width": "1s"},
+		"gpio.safe":  {},
+	} {
+		p, _ := b.request(name, a, intent.Request{Cause: "t", Check: func() error { return gpio.ErrLate }})
+		if p.Code != wire.CodeExpired {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+	if len(b.board.Actuations()) != n {
+		t.Error("something moved")
+	}
+}
+
+// A1: a reload that exchanges the names of two lines, or renames one, does not move the
+// end of a pulse to another line.
+func TestA1_ReloadDuringAPulseEndsItAtItsLine(t *testing.T) {
+	out := func(name, line string) gpio.PinConfig {
+		return gpio.PinConfig{Name: name, Line: line, Mode: gpio.Output, Safe: level(gpio.Low)}
+	}
+	for name, after := range map[string][]gpio.PinConfig{
+		"exchanged": {out("valve-1", "GPIO27"), out("valve-2", "GPIO17")},
+		"renamed":   {out("inlet", "GPIO17"), out("valve-2", "GPIO27")},
+		"taken out": {out("valve-2", "GPIO27")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, out("valve-1", "GPIO17"), out("valve-2", "GPIO27"))
+				start := time.Now()
+				result := make(chan intent.Processed, 1)
+				go func() {
+					p, _ := b.request("gpio.pulse", args{"pin": "valve-1", "level": 1, "width": "5s"}, intent.Request{Cause: "p"})
+					result <- p
+				}()
+				time.Sleep(time.Second)
+				must(t, b.owner.Reload(t.Context(), after))
+				p := <-result
+				at := b.board.Actuations()
+				if name == "taken out" {
+					if p.Code != wire.CodeCancelled || !strings.Contains(p.Detail, "reloaded") || time.Since(start) != time.Second {
+						t.Errorf("%+v", p)
+					}
+				} else if p.Code != wire.CodeOK || time.Since(start) != 5*time.Second || at[len(at)-1].Pin != "GPIO17" {
+					t.Errorf("%+v after %v: %v", p, time.Since(start), at)
+				}
+				time.Sleep(24 * time.Hour)
+				if b.board.Level("GPIO17") == gpio.High || b.board.Flips("GPIO27") != 0 {
+					t.Errorf("at the pins: %s", b.trail(start))
+				}
+			})
+		})
+	}
+}
+
+// A8: a cancelled pulse towards the safe level ends there.
+func TestA8_CancelledInversePulseStaysSafe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, valves()...)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		p, m := b.full(ctx, "gpio.pulse", "t", args{"pin": "GPIO17", "level": 0, "width": "1m"})
+		time.Sleep(time.Hour)
+		if p.Code != wire.CodeCancelled || m["level"] != uint64(0) || p.Lease != nil || b.board.Flips("GPIO17") != 0 {
+			t.Errorf("%+v %v", p, m)
+		}
+		// Its own end leads away from safe: that is a level like any other.
+		p, m = b.full(t.Context(), "gpio.pulse", "t", args{"pin": "GPIO17", "level": 0, "width": "1m"})
+		if p.Code != wire.CodeOK || m["level"] != uint64(1) || p.Lease == nil || p.Lease.Plain {
+			t.Errorf("%+v %v", p, m)
+		}
+		if time.Sleep(11 * time.Minute); b.board.Level("GPIO17") != gpio.Low { // max_on
+			t.Error("it stays on")
+		}
+	})
+}
+
+// A19: whatever the table of package wire declares has an executor here, and the other
+// way round, and a line in the documents.
+func TestA19_EveryDeclaredIntentIsHereAndDocumented(t *testing.T) {
+	r := newRegistry(t, intent.BuiltIn(intent.Board{Pins: gone{}, Reboot: intent.RebootOptions{Command: []string{"true"},
+		Root: fstest.MapFS{"proc/sys/kernel/random/boot_id": {Data: []byte("x")}}}}))
+	docs, err := os.ReadFile("../../docs/operator.md")
+	must(t, err)
+	declared := map[string]bool{}
+	for _, d := range wire.Declarations() {
+		declared[d.Name] = true
+		if _, refused := r.Check(d.Name, nil); refused != nil && refused.Code == wire.CodeUnknownIntent {
+			t.Errorf("%s is declared in wire/declare.go and has no executor: add a file that adds it, see doc.go", d.Name)
+		}
+		if !strings.Contains(string(docs), "\n| `"+d.Name+"` |") {
+			t.Errorf("%s has no line in the table of intents in docs/operator.md", d.Name)
+		}
+	}
+	for _, name := range r.Names() {
+		if !declared[name] {
+			t.Errorf("%s has an executor and no declaration in wire/declare.go", name)
+		}
+	}
+}
+
+// A wrong kind of end is the safe level's fault, not the caller's: it is told as what
+// it is.
+func TestRefusalsOfTheOwnerKeepTheirMeaning(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		code wire.Code
+	}{
+		{gpio.ErrSuperseded, wire.CodeSuperseded}, {gpio.ErrHeldSafe, wire.CodeHeldSafe}, {gpio.ErrLocal, wire.CodeLocal},
+		{gpio.ErrLost, wire.CodeDependency}, {gpio.ErrLate, wire.CodeExpired},
+	} {
+		r := newRegistry(t, intent.BuiltIn(intent.Board{Pins: refusing{err: fmt.Errorf("%w: %w", gpio.ErrNotDone, c.err)}}))
+		raw, err := wire.EncodeMap(args{"pin": "a", "level": 1}, wire.MaxArgsBytes)
+		must(t, err)
+		if p := r.Run(t.Context(), "gpio.write", raw, intent.Request{}); p.Code != c.code || errors.Is(c.err, gpio.ErrUnknown) {
+			t.Errorf("%v: %+v", c.err, p)
+		}
+	}
+}
+
+// refusing is a board whose owner refuses.
+type refusing struct {
+	gone
+	err error
+}
+
+func (r refusing) Do(context.Context, gpio.Drive) error { return r.err }
