@@ -27,7 +27,11 @@ func (c *Core) timeoutOf(in *wire.Instruction) time.Duration {
 	if in.TimeoutMs > 0 {
 		return time.Duration(in.TimeoutMs) * time.Millisecond
 	}
-	return c.cfg.DefaultTimeout
+	timeout := c.cfg.DefaultTimeout
+	if act, err := wire.ParseAct(in.Intent, in.Args); err == nil && act.Lasts > 0 {
+		timeout = max(timeout, wire.TimeoutFor(act)) // an older gateway
+	}
+	return timeout
 }
 
 // deliver takes an instruction. The token is looked up before anything else.

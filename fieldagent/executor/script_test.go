@@ -143,7 +143,69 @@ func lines(names string) (list []wire.LineKey) {
 }
 
 func config(workers int) executor.Config {
-	return executor.Config{Hello: wire.Hello{Short: "abcdef"}, Incarnation: 77, Check: check, Workers: workers, Boot: 1}
+	return executor.Config{Hello: wire.Hello{Short: "abcdef"}, Incarnation: 77, Check: check, Workers: workers, Boot: 1,
+		DefaultTimeout: 10 * time.Minute} // so that little of the scripts is about it
+}
+
+// language is the commands of the scripts.
+//
+//   - start: a new agent; restart: a crash and a start with what is in the journal;
+//     boot: the same, and the whole board with it.
+//   - local, remote: how the LOCAL switch stands at the next start; unplug: the board
+//     has no pins then.
+//   - cut: the last N records of the journal are lost; rewrite: it is replaced by a
+//     snapshot.
+//   - wait: time passes, and the core is woken at its deadlines.
+//   - clock: the agent's clock is off by D, not set, set.
+//   - welcome: without rules it is that of a gateway which follows none.
+//   - deliver: on=LINES are the pins that it holds, lines=LINES those that the gateway
+//     takes them for; D is a duration from the start or from now; for=D sets
+//     not_after. What board, safe, hold, pulse and reboots mean stands at check.
+//   - release: the gateway's word that no line is kept for it.
+//   - ack: without N the newest event that was sent.
+//   - edges: a watch has seen something.
+//   - hand: what people do at the board.
+var language = script.New(script.Kinds{"N": script.Number, "BYTE": script.Byte, "D": script.Duration, "CLOCK": isClock, "CODE": isCode, "WHY": isEnd},
+	"start [workers=N] [queue=N] [known=N] [autonomy=D]",
+	"local", "remote", "unplug",
+	"restart [new-incarnation]",
+	"cut N",
+	"boot", "rewrite",
+	"wait D",
+	"clock CLOCK",
+	"connect [N]", "disconnect",
+	"narrowband up|down",
+	"welcome [through=N] [session=N] [heartbeat=D] [refused=WORD] [phases=BYTE] [rules=BYTE] [epoch=N] [holds=LINES]",
+	"deliver N [attempt=BYTE] [token=N] [made=D] [on=LINES] [board=YES] [safe=YES] [hold=YES] [pulse=YES] [reboots=YES] [order=N] [lines=LINES] [keep=YES] [prio=PRIORITY] [for=D] [timeout=D] [intent=INTENT] [sent=D] [through=N]",
+	"release N",
+	"cancel N [attempt=BYTE] [token=N]",
+	"query N [attempt=BYTE] [token=N]",
+	"compact-cancel N [attempt=BYTE]",
+	"compact-query N [attempt=BYTE] [times=N]",
+	"ack [N] [gap]",
+	"progress N BYTE [attempt=BYTE] [token=N]",
+	"edges N N [attempt=BYTE] [token=N]",
+	"finish N [CODE] [attempt=BYTE] [token=N] [detail=WORD] [lease=PIN] [plain=PIN]",
+	"lease-end N WHY [attempt=BYTE] [token=N] [ago=D]",
+	"hand [local] [foreign=PINS]",
+	"stop",
+)
+
+func isClock(s string) error {
+	if s == "set" || s == "unset" {
+		return nil
+	}
+	return script.Duration(s)
+}
+
+func isCode(s string) error {
+	_, err := codeNamed(s)
+	return err
+}
+
+func isEnd(s string) error {
+	_, err := endNamed(s)
+	return err
 }
 
 // command runs a command of a Go test.
@@ -331,18 +393,11 @@ func (w *world) input(name string, a *arguments) {
 
 func (w *world) instruction(a *arguments, seq uint64, attempt uint8, token wire.Token) *wire.Instruction {
 	w.t.Helper()
-	if a.text("on", "") == "" {
-		for _, k := range []string{"ends", "ended-by", "reboots"} {
-			if a.text(k, "") != "" {
-				a.wrong("%s says nothing without on", k)
-			}
-		}
-	}
 	made := wallAtStart + a.duration(a.text("made", "0s")).Milliseconds()
 	in := &wire.Instruction{
 		Seq: seq, Key: wire.Key{Site: "default", Millis: made, Seq: seq}.String(), Token: token, Attempt: attempt,
 		Intent: a.text("intent", "do"), SentAt: w.gateway() + a.duration(a.text("sent", "0s")).Milliseconds(),
-		TimeoutMs: uint32(a.duration(a.text("timeout", longLimit)).Milliseconds()), Through: a.number("through", 0),
+		TimeoutMs: uint32(a.duration(a.text("timeout", "0s")).Milliseconds()), Through: a.number("through", 0),
 	}
 	args := map[string]any{}
 	for _, word := range []string{"on", "board", "safe", "hold", "pulse", "reboots"} {

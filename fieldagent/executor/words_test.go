@@ -1,6 +1,7 @@
 package executor_test
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -11,9 +12,16 @@ import (
 // arguments are the words after a command.
 type arguments struct {
 	t     *testing.T
+	at    string
 	line  string
 	plain []string
 	named map[string]string
+}
+
+// wrong ends the test.
+func (a *arguments) wrong(format string, args ...any) {
+	a.t.Helper()
+	a.t.Fatalf("%s: %q: %s", a.at, a.line, fmt.Sprintf(format, args...))
 }
 
 func (a *arguments) text(name, def string) string {
@@ -28,9 +36,14 @@ func (a *arguments) number(name string, def uint64) uint64 {
 	if !ok {
 		return def
 	}
-	n, err := strconv.ParseUint(v, 10, 64)
+	return a.toNumber(v)
+}
+
+func (a *arguments) toNumber(s string) uint64 {
+	a.t.Helper()
+	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {
-		a.t.Fatalf("%s: %v", a.line, err)
+		a.wrong("%v", err)
 	}
 	return n
 }
@@ -38,27 +51,25 @@ func (a *arguments) number(name string, def uint64) uint64 {
 func (a *arguments) duration(s string) time.Duration {
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		a.t.Fatalf("%s: %v", a.line, err)
+		a.wrong("%v", err)
 	}
 	return d
 }
 
-func codeNamed(t *testing.T, name string) wire.Code {
+func codeNamed(name string) (wire.Code, error) {
 	for c := range 256 {
 		if wire.Code(c).String() == name {
-			return wire.Code(c)
+			return wire.Code(c), nil
 		}
 	}
-	t.Fatalf("no code is called %s", name)
-	return 0
+	return 0, fmt.Errorf("no code is called %s", name)
 }
 
-func endNamed(t *testing.T, name string) wire.LeaseEnd {
+func endNamed(name string) (wire.LeaseEnd, error) {
 	for e := range wire.LeaseEnd(255) {
 		if e.String() == name {
-			return e
+			return e, nil
 		}
 	}
-	t.Fatalf("no end of a lease is called %s", name)
-	return 0
+	return 0, fmt.Errorf("no end of a lease is called %s", name)
 }
