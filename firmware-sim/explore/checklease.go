@@ -59,6 +59,9 @@ func (c *checker) overFor(a *agent, key wire.LineKey, why wire.LeaseEnd, level b
 func (c *checker) leaseOver(a *agent, e lines.End, t wire.Token) {
 	k := lineKey{a, e.Line}
 	l := c.pins.held[k]
+	if f := c.line(a, e.Line); e.Why == wire.LeaseReload && f.by == t {
+		f.by, f.until = wire.Token{}, 0
+	}
 	if l == nil || l.token != t || e.Why != wire.LeaseReload && e.Why != wire.LeaseHand {
 		return
 	}

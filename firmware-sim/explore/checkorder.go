@@ -274,7 +274,7 @@ func (c *checker) falseExpired(a *agent, i *engine.Instruction, t wire.Token) {
 // stoodFor checks that what is withdrawn has not begun, and that what stands for it is
 // newer and on the same board.
 func (c *checker) stoodFor(i *engine.Instruction) {
-	if i.By == 0 && i.Code != wire.CodeSuperseded || c.memory.older {
+	if c.memory.older || c.byHand[i.Seq] != (hand{}) {
 		return
 	}
 	if o := c.book.last(i.By); i.By != 0 && (o.Node != i.Node || c.orderOf(&o) <= c.orderOf(i)) {
@@ -282,8 +282,8 @@ func (c *checker) stoodFor(i *engine.Instruction) {
 	}
 	for _, r := range c.bySeq[i.Seq] {
 		known := r.code.Class()
-		if r.acted && (known == wire.ClassProgress || known == wire.ClassUnknown || known == wire.ClassSuccess) && !c.memory.unsure[r.token] {
-			c.fail("false-cancel", "instruction %d is CANCELLED as superseded, and its attempt %v was executed (%v)", i.Seq, r.token, r.code)
+		if r.token != i.Token && r.acted && (known == wire.ClassProgress || known == wire.ClassUnknown || known == wire.ClassSuccess) && !c.memory.unsure[r.token] {
+			c.fail("false-cancel", "instruction %d is CANCELLED, and its attempt %v was executed (%v)", i.Seq, r.token, r.code)
 		}
 	}
 }

@@ -204,7 +204,7 @@ func (c *checker) ownAct(a *agent, d lines.Drive) {
 		c.fail("local", "%s of %s is moved (%s), and its LOCAL switch has been on since %v", p.name, a.tag, why(&d), c.localSince(a))
 	case d.Why == lines.WhyExpired && !f.by.IsZero() && f.by != t && !c.doubted(t) && !c.doubted(f.by):
 		c.fail("lease-fell", "output %s of %s goes to its safe level because the time of token %v is over, and token %v has set it since", p.name, a.tag, t, f.by)
-	case (d.Why == lines.WhyExpired || d.Why == lines.WhyPulse) && f.until != 0 && c.w.now < f.until-2*holdSlack-f.until/5_000 && !c.cancelAsked(t) && f.by == t:
+	case (d.Why == lines.WhyExpired || d.Why == lines.WhyPulse) && f.until != 0 && c.w.now < f.until-2*holdSlack-f.until/5_000 && !c.cancelAsked(t) && f.by == t && !c.doubted(t):
 		c.fail("lease-early", "the time of token %v at %s of %s is over at %v; it is ended now (%s)", t, p.name, a.tag, f.until, why(&d))
 	}
 	c.overFor(a, d.Line, ends[d.Why], d.Level)
@@ -218,6 +218,13 @@ func (c *checker) ownAct(a *agent, d lines.Drive) {
 			c.limit(a, p, f, p.maxOn, p.safe)
 			f.by = t
 		}
+	}
+}
+
+// cut notes that a pulse has not had its time.
+func (c *checker) cut(x *work) {
+	if r := c.runs[x.Token]; r != nil {
+		r.cut = true
 	}
 }
 

@@ -17,6 +17,7 @@ type run struct {
 	over  time.Duration // when it ended
 	code  wire.Code     // CodeNone while it runs, and for ever if its process died
 	wiped bool          // its journal is gone
+	cut   bool          // a pulse that did not have its time
 	doubt bool          // it may have moved a line or not
 	acted bool          // it came as far as moving something
 }
@@ -34,6 +35,7 @@ const (
 type knowledge struct {
 	life   *identity
 	heard  bool
+	doubt  bool          // it was told something older since it measured the time
 	in     uint64        // session that the gateway has welcomed
 	err    time.Duration // error of the gateway's clock when it wrote the latest welcome
 	most   int64         // the same, and never measured anew
@@ -80,8 +82,10 @@ func (c *checker) told(a *agent, m wire.Message, err time.Duration) {
 		return
 	}
 	proven := at - a.clock.mono().Milliseconds()
+	_, welcome := m.(*wire.Welcome)
+	k.doubt = !welcome && (k.doubt || k.heard && k.least-proven > clockSlack.Milliseconds())
 	k.least, k.most = max(k.least, proven), max(k.most, proven)
-	if _, ok := m.(*wire.Welcome); ok || !k.heard { // time is measured anew
+	if welcome || !k.heard { // time is measured anew
 		k.err, k.least = err, proven
 	}
 	if !k.heard {
@@ -113,6 +117,16 @@ func (c *checker) lateBy(a *agent, limit int64) (late time.Duration, blind bool)
 	late = time.Duration(now-limit)*time.Millisecond - forgiven
 	now = k.least + a.clock.mono().Milliseconds()
 	return max(late, time.Duration(now-limit)*time.Millisecond-stepSlack), false
+}
+
+// surelyLate is by how much a limit has passed for certain, by what the gateway has told:
+// for what is towards safe a time in doubt counts as not passed.
+func (c *checker) surelyLate(a *agent, limit int64) time.Duration {
+	k := c.knows(a)
+	if !k.heard || k.doubt {
+		return 0
+	}
+	return time.Duration(k.least+a.clock.mono().Milliseconds()-limit)*time.Millisecond - stepSlack
 }
 
 // insistent reports whether an intent must not be executed again when the
@@ -150,6 +164,9 @@ func (c *checker) started(a *agent, x *work) {
 	}
 	if i.NotAfter != 0 {
 		late, blind := c.lateBy(a, i.NotAfter)
+		if x.Towards {
+			late = c.surelyLate(a, i.NotAfter)
+		}
 		if late > 0 {
 			c.fail("late", "instruction %d is started %v too late by %s (clock off by %v, the gateway's by %v)", i.Seq, late, a.id, a.clock.err, c.w.gateway.clock.err)
 		}
@@ -273,7 +290,7 @@ func (c *checker) recorded(i *engine.Instruction) {
 			c.fail("false-failure", "instruction %d is FAILED with %v, its attempt %v ended with %v", i.Seq, i.Code, i.Token, r.code)
 		}
 	case engine.StateCancelled:
-		if !c.asks[i.Task] && !c.asks[seqName(i.Seq)] && i.By == 0 && i.Code != wire.CodeSuperseded {
+		if !c.asks[i.Task] && !c.asks[seqName(i.Seq)] && i.By == 0 && i.Code != wire.CodeSuperseded && (r == nil || !r.cut) {
 			c.fail("false-cancel", "instruction %d is CANCELLED, and nobody asked", i.Seq)
 		}
 		c.stoodFor(i)

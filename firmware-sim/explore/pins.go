@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/executor"
@@ -286,15 +287,14 @@ func (o *owner) ended(e lines.End) {
 
 // pulseOver ends the work of a pulse.
 func (o *owner) pulseOver(x *work, e lines.End) {
-	code := wire.CodeInterrupted // the board has ended it
+	code := wire.CodeCancelled // by a newer instruction, a cancel, or the board itself
 	switch {
-	case e.Why == wire.LeaseExpired:
+	case e.Why != wire.LeaseExpired:
+		o.a.w.check.cut(x)
+	case x.fate.code == wire.CodeUnknown:
+		code = wire.CodeUnknown
+	default:
 		code = wire.CodeOK
-		if x.fate.code == wire.CodeUnknown {
-			code = wire.CodeUnknown
-		}
-	case x.aborted, e.Why == wire.LeaseReplaced, e.Why == wire.LeaseCancelled:
-		code = wire.CodeCancelled
 	}
 	r := executor.Result{Code: code}
 	if p := o.m.byLine[e.Line]; p != nil && p.away(e.Level) {
@@ -372,6 +372,56 @@ func (a *agent) safeFrame(f wire.CompactSafe) {
 	}
 	if code != wire.CodeNone {
 		a.narrow.up(wire.CompactAck{Seq: f.Seq, Attempt: 1, Code: code})
+	}
+}
+
+// urgentAfter is how long the loop has to take something towards safe; then it is
+// stuck, and the pins do not wait for it.
+const urgentAfter = 300 * time.Millisecond
+
+// urgent brings what is towards safe to the owner if the loop does not take it, as
+// fieldagent does it: the loop gets the same message and settles it when it can.
+func (a *agent) urgent(in *wire.Instruction) {
+	act, err := wire.ParseAct(in.Intent, in.Args)
+	if err != nil || !act.Towards(a.pins.m.safe) || a.pins.core == nil {
+		return
+	}
+	a.untaken[in.Token] = true
+	a.later(urgentAfter, func() {
+		if a.untaken[in.Token] && !(in.NotAfter != 0 && a.core.Clock().Late(a.now(), in.NotAfter, true)) {
+			delete(a.untaken, in.Token)
+			a.drivePast(in, act)
+		}
+	})
+}
+
+// drivePast drives past the loop, and says so.
+func (a *agent) drivePast(in *wire.Instruction, act wire.Act) {
+	order := in.Order
+	if order == 0 {
+		order = in.Seq
+	}
+	keys := slices.Clone(in.Lines)
+	for _, p := range a.pins.m.of(act) {
+		if !slices.Contains(keys, p.line) {
+			keys = append(keys, p.line)
+		}
+	}
+	done := false
+	x := &work{Work: executor.Work{Token: in.Token, Seq: in.Seq, Order: order, Hold: act.Traits.Safe, Towards: true, Again: true}, act: act}
+	a.pins.readHand()
+	for _, l := range keys {
+		if p := a.pins.m.byLine[l]; p == nil || !p.hasSafe {
+			continue
+		}
+		a.pins.asked = &asked{x: x, code: wire.CodeOK}
+		out := a.pins.step(lines.Want{Line: l, Safe: true, Order: order, Hold: x.Hold, Cause: "safe:urgent:" + in.Token.String()})
+		a.pins.asked = nil
+		done = done || out.Refused.Reason == lines.NotRefused
+	}
+	a.w.log(a.tag, "drives %d past the loop: %v", in.Seq, done)
+	if done {
+		a.Primary(&wire.Report{States: []wire.State{{Seq: in.Seq, Token: in.Token, Status: wire.StatusDriven}}})
 	}
 }
 

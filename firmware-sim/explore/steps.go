@@ -122,6 +122,12 @@ func (w *world) hurtAgent(a *agent, s *step) {
 		a.fullUntil = w.now + s.long
 	case agentSlow:
 		a.slowUntil = w.now + s.long
+	case agentTight:
+		a.tightUntil = w.now + s.long
+	case agentHang:
+		a.hang = 3 * s.long
+	case agentRot:
+		a.rot(s.p)
 	case agentClock:
 		a.clock.err += jump(s)
 		a.clock.synced = a.clock.synced && s.p > 0.3 && s.p < 0.7
