@@ -117,7 +117,7 @@ func (c *Core) roomFor(a *attempt) bool {
 	}
 	table := c.table.room(c.now.Mono, c.through, reserve) && c.tellable(reserve)
 	switch {
-	case table && (a.towards && reserve > 0 || !c.ordered() || len(c.queue) < c.cfg.MaxQueue || c.replaces(a)):
+	case table && (a.towards && reserve > 0 || !c.ordered() || len(c.queue) < c.cfg.MaxQueue || c.replaces(a) || c.keepsFor(a.seq)):
 		return true
 	case a.towards && reserve > 0:
 		c.driveWithoutRoom(a)
@@ -171,7 +171,7 @@ func (c *Core) unfit(a *attempt, v Verdict, before *attempt, forgotten bool) Res
 	if c.late(a) {
 		return c.expired(a, "when it arrived")
 	}
-	if len(c.queue) >= c.cfg.MaxQueue && !a.towards {
+	if len(c.queue) >= c.cfg.MaxQueue && !a.towards && !c.ordered() {
 		return Result{Code: wire.CodeResources, Detail: fmt.Sprintf("%d instructions are waiting already", len(c.queue))}
 	}
 	return Result{}

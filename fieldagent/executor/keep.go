@@ -35,9 +35,15 @@ func (c *Core) replayKeep(r keepRecord) {
 	}
 }
 
+// keepsFor reports whether lines are kept for an instruction. Its next attempt has a
+// place then, however many wait: they may all be waiting for it.
+func (c *Core) keepsFor(seq uint64) bool {
+	return slices.ContainsFunc(c.kept, func(k keep) bool { return k.seq == seq })
+}
+
 // unkeep ends the keeping for an instruction.
 func (c *Core) unkeep(seq uint64) {
-	if slices.ContainsFunc(c.kept, func(k keep) bool { return k.seq == seq }) {
+	if c.keepsFor(seq) {
 		r := keepRecord{Kind: kindKeep, Seq: seq, Off: true}
 		c.record(r)
 		c.replayKeep(r)

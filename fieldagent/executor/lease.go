@@ -20,6 +20,25 @@ type lease struct {
 	// unmapped says that the pin map does not have the pin any more: nobody has set
 	// it, and nobody knows its level.
 	unmapped bool
+	// line is the one that the pin was then; 0 if an older journal does not say. A
+	// reload may exchange the lines of two names.
+	line wire.LineKey
+}
+
+// sameLine reports whether a lease is of the same output as another one.
+func (l *lease) sameLine(pin string, line wire.LineKey) bool {
+	if l.line != 0 && line != 0 {
+		return l.line == line
+	}
+	return l.Pin == pin
+}
+
+// lineOf is the line of a lease that an attempt has begun: it has one alone.
+func (a *attempt) lineOf() wire.LineKey {
+	if len(a.lines) != 1 {
+		return 0
+	}
+	return a.lines[0]
 }
 
 // leaseRecord says that a lease is open. The event that tells of its end closes
@@ -40,25 +59,26 @@ type leaseRecord struct {
 	Failed     bool       `cbor:"11,keyasint,omitempty"`
 	Plain      bool       `cbor:"12,keyasint,omitempty"`
 	// Closed says that it has ended without being told.
-	Closed bool `cbor:"13,keyasint,omitempty"`
+	Closed bool         `cbor:"13,keyasint,omitempty"`
+	Line   wire.LineKey `cbor:"14,keyasint,omitempty"`
 }
 
 func (l *lease) record() leaseRecord {
 	a := &l.attempt
-	return leaseRecord{kindLease, a.seq, a.token, a.attempt, a.made, a.trace, a.intent, a.receivedAt, a.startedAt, l.Pin, l.Level, l.failed, l.Plain, false}
+	return leaseRecord{kindLease, a.seq, a.token, a.attempt, a.made, a.trace, a.intent, a.receivedAt, a.startedAt, l.Pin, l.Level, l.failed, l.Plain, false, l.line}
 }
 
 // open notes a lease, before the result of its attempt is told. A pin has one at a
 // time: one that is still open has been replaced, and should its own end come
 // after this it is not told twice.
-func (c *Core) open(a *attempt, of Lease) {
+func (c *Core) open(a *attempt, of Lease, line wire.LineKey) {
 	for _, l := range c.leases {
-		if l.Pin == of.Pin {
+		if l.sameLine(of.Pin, line) {
 			c.closeLease(l, wire.LeaseReplaced, c.clock.stamp(c.now), nil)
 			break
 		}
 	}
-	l := &lease{Lease: of, attempt: attempt{seq: a.seq, token: a.token, attempt: a.attempt, made: a.made, trace: a.trace,
+	l := &lease{Lease: of, line: line, attempt: attempt{seq: a.seq, token: a.token, attempt: a.attempt, made: a.made, trace: a.trace,
 		intent: a.intent, receivedAt: a.receivedAt, startedAt: a.startedAt}}
 	c.leases = append(c.leases, l)
 	c.record(l.record())
@@ -176,7 +196,7 @@ func (c *Core) replayLease(r leaseRecord) error {
 		c.leases = withoutLease(c.leases, r.Token)
 		return nil
 	}
-	c.leases = append(withoutLease(c.leases, r.Token), &lease{Lease: Lease{Pin: r.Pin, Level: r.Level, Plain: r.Plain}, failed: r.Failed,
+	c.leases = append(withoutLease(c.leases, r.Token), &lease{Lease: Lease{Pin: r.Pin, Level: r.Level, Plain: r.Plain}, failed: r.Failed, line: r.Line,
 		attempt: attempt{seq: r.Seq, token: r.Token, attempt: r.Attempt, made: r.Made, trace: r.Trace, intent: r.Intent,
 			receivedAt: r.ReceivedAt, startedAt: r.StartedAt}})
 	c.table.see(r.Seq, r.Token.Seq)

@@ -343,3 +343,28 @@ func TestA10_NewerIsNotNonsense(t *testing.T) {
 		}
 	}
 }
+
+// A1: a reload may exchange the lines of two names. What holds a line over time is of the
+// line: the same name in a later result does not mean that it was replaced.
+func TestA1_LeaseIsOfItsLine(t *testing.T) {
+	b := newBench(t, config(1))
+	b.welcome(0)
+	begin := func(seq uint64, line, pin string) executor.Output {
+		b.deliver(seq, line)
+		return b.step(executor.Finished{Token: token(seq), Result: executor.Result{Code: wire.CodeOK, Lease: &executor.Lease{Pin: pin}}})
+	}
+	begin(1, "line-a", "valve")
+	told := 0
+	for _, m := range begin(2, "line-b", "valve").Primary { // the name means another line by now
+		if e, ok := m.(*wire.Event); ok && e.Phase == wire.PhaseLease {
+			told++
+		}
+	}
+	if told != 0 || b.core.Leases() != 2 {
+		t.Errorf("told %d ends, %d leases are open", told, b.core.Leases())
+	}
+	begin(3, "line-a", "lamp")
+	if b.core.Leases() != 2 {
+		t.Errorf("%d leases are open, of two lines", b.core.Leases())
+	}
+}

@@ -318,9 +318,10 @@ func (c *Core) end(a *attempt, r Result) {
 	}
 	a.state, a.code, a.detail, a.work = ended, r.Code, clip(r.Detail, wire.MaxDetailBytes), nil
 	a.boot = 0
+	line := a.lineOf()
 	a.take(Verdict{})
 	if r.Lease != nil {
-		c.open(a, *r.Lease)
+		c.open(a, *r.Lease, line)
 	}
 	a.finishedAt, a.endedMono = max(c.clock.stamp(c.now), a.receivedAt, a.startedAt), c.now.Mono
 	c.emit(a, &wire.Event{Phase: wire.PhaseProcessed, Code: a.code, Detail: a.detail, Payload: r.Payload})

@@ -105,10 +105,10 @@ func (c *Core) finished(in Finished) {
 	}
 	if slices.Contains(c.lingering, a) {
 		c.lingering = without(c.lingering, a)
-		a.lines, a.board = nil, false
 		if in.Result.Lease != nil {
-			c.open(a, *in.Result.Lease)
+			c.open(a, *in.Result.Lease, a.lineOf())
 		}
+		a.lines, a.board = nil, false
 		c.noteOf(LevelWarn, a, "work that had been given up has ended", in.Result.Code.String()+": "+in.Result.Detail)
 		return
 	}

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -46,16 +47,20 @@ type agent struct {
 	out       executor.Output // of that round
 	wakeAt    time.Duration
 	works     map[wire.Token]*work
-	lines     map[string]wire.Token // held by what runs
+	untaken   map[wire.Token]bool // towards safe, and the loop has not taken it
+	hang      time.Duration       // so long the next sync takes
 
-	failNext  bool // the next sync fails
-	faulted   bool // the disk has failed in this life
-	fullUntil time.Duration
-	slowUntil time.Duration
-	latency   float64 // mean time of a sync in ms
-	killed    bool    // the process ends without a word
-	autonomy  time.Duration
-	syncs     time.Duration // time spent waiting for them, in all
+	failNext   bool // the next sync fails
+	faulted    bool // the disk has failed in this life
+	fullUntil  time.Duration
+	tightUntil time.Duration // there is room for an append and none for a copy
+	slowUntil  time.Duration
+	latency    float64 // mean time of a sync in ms
+	rotten     bool    // a bit of its journal is wrong
+	killed     bool    // the process ends without a word
+	autonomy   time.Duration
+	maxQueue   int
+	syncs      time.Duration // time spent waiting for them, in all
 
 	local     bool // the LOCAL switch is on
 	localSeen bool // as the process has last seen it
@@ -84,6 +89,9 @@ func newAgent(w *world, index int, tag string) *agent {
 	a.autonomy = time.Minute
 	if chance(a.pins.rnd, 0.5) {
 		a.autonomy = between(a.pins.rnd, 6_000, 20_000)
+	}
+	if chance(a.pins.rnd, 0.2) {
+		a.maxQueue = 2 + a.pins.rnd.IntN(8)
 	}
 	return a
 }
@@ -125,13 +133,23 @@ func (a *agent) boot() {
 	a.clock.started = a.w.now
 	a.setClock()
 	a.inputs, a.planned, a.busy, a.wakeAt, a.out, a.faulted = nil, false, false, 0, executor.Output{}, false
-	a.works, a.lines = map[wire.Token]*work{}, map[string]wire.Token{}
+	a.works, a.untaken = map[wire.Token]*work{}, map[wire.Token]bool{}
 	a.inject()
 	a.pins.start()
 	a.w.check.opened(a)
 	a.localSeen, a.localTaken = a.local, a.local
 	a.w.mix("agent boots", uint64(a.index), a.boots)
-	j, records, err := journal.Open(a.disk, agentDir, journal.Options{Salt: a.rnd.Uint64})
+	opts := journal.Options{Salt: a.rnd.Uint64}
+	j, records, err := journal.Open(a.disk, agentDir, opts)
+	if a.rotten && !a.faulted {
+		if a.rotten = false; !errors.Is(err, journal.ErrDamaged) {
+			a.w.fail("recovery", "%s opens a journal with a wrong bit in it: %v", a.id, err)
+			return
+		}
+		if _, err = journal.SetAside(a.disk, agentDir, opts); err == nil {
+			j, records, err = journal.Open(a.disk, agentDir, opts)
+		}
+	}
 	if err != nil {
 		if a.faulted {
 			a.end("cannot open its journal", false)
@@ -143,8 +161,8 @@ func (a *agent) boot() {
 	a.journal = j
 	core, out, err := executor.New(executor.Config{
 		Hello: wire.Hello{Version: "sim", Short: wire.Short(a.id), Labels: map[string]string{"row": fmt.Sprint(a.index % 2)},
-			Intents: []string{wire.IntentGPIOWrite, wire.IntentGPIOPulse, wire.IntentGPIORead, wire.IntentGPIOWatch, intentTurn}, Board: "sim"},
-		Incarnation: a.rnd.Uint64() | 1, Check: judge, Autonomy: a.autonomy, Local: a.local,
+			Intents: boardIntents, Board: "sim", Nonce: a.rnd.Uint64() | 1, Pins: a.pins.m.names(), Traits: a.pins.m.traits()},
+		Incarnation: a.rnd.Uint64() | 1, Check: a.judge, Autonomy: a.autonomy, Local: a.local, MaxQueue: a.maxQueue, Safe: a.pins.m.safe,
 	}, records, a.now())
 	if err != nil {
 		a.w.fail("recovery", "%s cannot make sense of its journal: %v", a.id, err)
@@ -152,6 +170,7 @@ func (a *agent) boot() {
 	}
 	a.core, a.performer = core, round.New(core, j, a, a.now, rewriteAt)
 	a.w.log(a.tag, "starts with %d records, clock off by %v, unset %v, synced %v", len(records), a.clock.err, a.clock.unset, a.clock.synced)
+	a.pins.seed(core)
 	a.perform(out)
 	a.link.reach()
 	a.narrow.reach()
@@ -210,6 +229,9 @@ func (a *agent) round() {
 		if h, ok := in.Input.(executor.Hand); ok {
 			a.localTaken = h.Local
 		}
+		if m, ok := in.message.(*wire.Instruction); ok {
+			delete(a.untaken, m.Token)
+		}
 		if in.message != nil {
 			a.w.check.told(a, in.message, in.clock)
 		}
@@ -234,7 +256,9 @@ func (a *agent) perform(out executor.Output) {
 	if a.w.now < a.slowUntil {
 		mean = 600
 	}
-	a.later(time.Duration(a.rnd.ExpFloat64()*mean*float64(time.Millisecond)), func() {
+	takes := time.Duration(a.rnd.ExpFloat64() * mean * float64(time.Millisecond))
+	takes, a.hang = max(takes, a.hang), 0
+	a.later(takes, func() {
 		a.busy = false
 		a.syncs += a.w.now - begun
 		a.carry(out)
@@ -334,6 +358,23 @@ func (a *agent) wipe() {
 	a.w.check.wiped(a)
 }
 
+// rot is a power cut after which a bit of the journal is another one: not at its end,
+// which a cut may have torn.
+func (a *agent) rot(p float64) {
+	if a.life == nil || a.w.story == storyGateway || a.w.story == storyAgents {
+		return
+	}
+	a.end("has a wrong bit in its journal", true)
+	b, ok := a.disk.Content(journalFile)
+	if !ok || len(b) < 600 {
+		return
+	}
+	b[64+int(p*float64(len(b)/3))] ^= 1 << a.rnd.IntN(8)
+	a.disk.Spoil(journalFile, b)
+	a.rotten = true
+	a.w.check.wiped(a)
+}
+
 // inject installs the disk's faults.
 func (a *agent) inject() {
 	a.disk.Inject(func(op journaltest.Op) *journaltest.Fault {
@@ -341,6 +382,8 @@ func (a *agent) inject() {
 		case a.failNext && op.Kind == journaltest.OpSync:
 			a.failNext, a.faulted = false, true
 			return &journaltest.Fault{Err: errDisk, Written: a.rnd.IntN(op.Bytes + 1)}
+		case a.w.now < a.tightUntil && op.Kind == journaltest.OpWrite && op.Name != journalFile:
+			return &journaltest.Fault{Err: errFull, Written: a.rnd.IntN(op.Bytes + 1)}
 		case a.w.now < a.fullUntil && op.Kind == journaltest.OpWrite:
 			a.faulted = true
 			return &journaltest.Fault{Err: errFull, Written: a.rnd.IntN(op.Bytes + 1)}
@@ -350,7 +393,7 @@ func (a *agent) inject() {
 }
 
 func (a *agent) heal() {
-	a.failNext, a.fullUntil, a.slowUntil = false, 0, 0
+	a.failNext, a.fullUntil, a.slowUntil, a.tightUntil, a.hang = false, 0, 0, 0, 0
 	a.clock.unset, a.clock.err, a.clock.synced = false, 0, true
 	a.setLocal(false)
 	a.link.heal()
@@ -363,8 +406,8 @@ func (a *agent) unsettled() string {
 		return a.id + " is down"
 	case len(a.works) > 0:
 		return fmt.Sprintf("%s still runs %d works", a.id, len(a.works))
-	case len(a.pins.falls) > 0:
-		return fmt.Sprintf("%s still has outputs on for a time: %d", a.id, len(a.pins.falls))
+	case len(a.pins.core.Unsettled()) > 0:
+		return fmt.Sprintf("%s still has outputs on for a time: %v", a.id, a.pins.core.Unsettled())
 	case a.link.agentEnd == nil || a.link.agentEnd != a.link.brokerEnd:
 		return a.id + " is not connected"
 	case a.next == 0 || a.through+1 != a.next:

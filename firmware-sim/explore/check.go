@@ -27,7 +27,7 @@ type checker struct {
 	// What clients want and have been promised.
 	subs  []*submission // by number, from 1
 	acked map[int]string
-	asked map[string]bool // tasks, and instructions as "#seq", somebody wants cancelled
+	asks  map[string]bool // tasks, and instructions as "#seq", somebody wants cancelled
 
 	byHand map[uint64]hand // instructions that an operator has dealt with
 
@@ -50,15 +50,17 @@ type checker struct {
 	mustNotice map[string]bool       // nodes whose next hello shows that
 	memory     memories
 	pins       pins
+	orders     orders
+	saidCode   map[wire.Token]wire.Code // refusals as expired that were held against the time
 	boards     boards
 }
 
 func newChecker(w *world) *checker {
-	return &checker{w: w, acked: map[int]string{}, asked: map[string]bool{}, byHand: map[uint64]hand{}, book: newBook(),
+	return &checker{w: w, acked: map[int]string{}, asks: map[string]bool{}, byHand: map[uint64]hand{}, book: newBook(),
 		runs: map[wire.Token]*run{}, bySeq: map[uint64][]*run{}, reported: map[wire.Token]wire.Code{},
 		events: map[eventKey]eventFact{}, heard: map[nodeLife]*arrivals{}, lifeOf: map[*engine.Uplink]nodeLife{},
 		clocks: map[*agent]*knowledge{}, most: map[nodeLife]uint64{}, wipes: map[string]bool{},
-		saidBy: map[wire.Token]*agent{}, retold: map[wire.Token]bool{}, copies: map[string]int{}, mustNotice: map[string]bool{}, memory: newMemories(), pins: newPins(), boards: newBoards()}
+		saidBy: map[wire.Token]*agent{}, retold: map[wire.Token]bool{}, copies: map[string]int{}, mustNotice: map[string]bool{}, memory: newMemories(), pins: newPins(), orders: newOrders(), saidCode: map[wire.Token]wire.Code{}, boards: newBoards()}
 }
 
 func (c *checker) fail(rule, format string, args ...any) { c.w.fail(rule, format, args...) }
@@ -71,13 +73,19 @@ func (c *checker) wanted(p *submission) {
 	c.subs[p.number-1] = p
 }
 
-// order finds what a client wanted by the number in the arguments.
-func (c *checker) order(args wire.RawMap) *submission {
-	m, err := wire.DecodeMap(args)
-	if n, ok := m["n"].(uint64); ok && err == nil && n >= 1 && n <= uint64(len(c.subs)) && c.subs[n-1] != nil {
+// traceOf is the trace id of a submission: it carries its number.
+func traceOf(number int) wire.Trace { return wire.NewTrace(uint64(number)<<16, 1) }
+
+// order finds what a client wanted by the number in the trace id.
+func (c *checker) order(t wire.Trace) *submission {
+	n := 0
+	for _, b := range t[:6] {
+		n = n<<8 | int(b)
+	}
+	if n >= 1 && n <= len(c.subs) && c.subs[n-1] != nil && t == traceOf(n) {
 		return c.subs[n-1]
 	}
-	c.fail("invented", "arguments that nobody sent: %v, %v", m, err)
+	c.fail("invented", "a trace id that nobody sent: %v", t)
 	return nil
 }
 
@@ -85,12 +93,20 @@ func (c *checker) order(args wire.RawMap) *submission {
 func (c *checker) replied(p *submission, r engine.Reply) {
 	switch {
 	case r.Accepted != nil:
-		if _, ok := c.book.tasks[r.Accepted.TaskID]; !ok {
+		t, ok := c.book.tasks[r.Accepted.TaskID]
+		if !ok {
 			c.fail("durable-ack", "%v is acknowledged as task %s, which is not on disk", p, r.Accepted.TaskID)
+			return
+		}
+		if own := c.book.numbers[p.number]; own != r.Accepted.TaskID {
+			if !r.Accepted.Existing || !c.sharesTask(p, &t) {
+				c.fail("one-task", "%v is acknowledged as task %s of another submission", p, r.Accepted.TaskID)
+			}
+			c.orders.shared[p.number] = r.Accepted.TaskID
 		}
 	case r.Refused == nil:
 		c.fail("answer", "%v is answered with nothing: %+v", p, r)
-	case r.Refused.Kind != engine.RefusedNoNode:
+	case !c.mayRefuse(p, r.Refused):
 		c.fail("answer", "%v is refused: %v", p, r.Refused)
 	}
 }
@@ -136,10 +152,10 @@ func (c *checker) waiting() (list []uint64) {
 // cancelling notes that somebody wants a task or an instruction cancelled.
 func (c *checker) cancelling(task string, seq uint64) {
 	if seq != 0 {
-		c.asked[seqName(seq)] = true
+		c.asks[seqName(seq)] = true
 		return
 	}
-	c.asked[task] = true
+	c.asks[task] = true
 }
 
 func seqName(seq uint64) string { return fmt.Sprintf("#%d", seq) }

@@ -14,7 +14,8 @@ type boards struct {
 	watches map[wire.Token]*watchFact
 	local   map[*agent][]turned
 	arrived map[wire.Token]arrival
-	open    map[*agent]moment // the agent has been able to begin something since
+	open    map[*agent]moment        // the agent has been able to begin something since
+	keeps   map[*agent]time.Duration // until then it may keep lines for another attempt
 }
 
 // watchFact is a watch that was begun.
@@ -41,7 +42,7 @@ type arrival struct {
 }
 
 func newBoards() boards {
-	return boards{watches: map[wire.Token]*watchFact{}, local: map[*agent][]turned{}, arrived: map[wire.Token]arrival{}, open: map[*agent]moment{}}
+	return boards{watches: map[wire.Token]*watchFact{}, local: map[*agent][]turned{}, arrived: map[wire.Token]arrival{}, open: map[*agent]moment{}, keeps: map[*agent]time.Duration{}}
 }
 
 const (
@@ -89,7 +90,7 @@ func (c *checker) actuates(a *agent, x *work, limit bool) {
 		}
 	}
 	came, ok := c.boards.arrived[x.Token]
-	if !ok || came.life != a.life || limit || a.copies > 0 { // one that begins anew lets go of what it was given before
+	if !ok || came.life != a.life || limit || a.copies > 0 || c.w.now < c.boards.keeps[a] { // one that begins anew lets go of what it was given before
 		return
 	}
 	since := came.moment
@@ -143,7 +144,7 @@ func (c *checker) handResult(a *agent, seq uint64, t wire.Token, code wire.Code)
 }
 
 func actuating(intent string) bool {
-	return intent != wire.IntentGPIORead && intent != wire.IntentGPIOWatch
+	return intent != wire.IntentGPIORead && intent != wire.IntentGPIOWatch && intent != wire.IntentRelease
 }
 
 // edgesOf is how many edges an input has had, and how many of them were lost.

@@ -85,7 +85,7 @@ func (c *checker) applied(head uint64, r *engine.Records) {
 	b := &c.book
 	for k := range r.Tasks {
 		t := &r.Tasks[k]
-		p := c.order(t.Spec.Args)
+		p := c.order(t.Trace)
 		if p == nil {
 			return
 		}
@@ -100,6 +100,7 @@ func (c *checker) applied(head uint64, r *engine.Records) {
 		w := &r.Instructions[k]
 		prev := b.last(w.Instruction.Seq)
 		c.handled(w)
+		c.numbered(&w.Instruction)
 		c.write(&prev, w)
 		c.trace(w)
 		b.newer[w.Instruction.Seq] = w.Instruction
@@ -136,18 +137,22 @@ func (c *checker) durable(head uint64) {
 		for k := range r.Tasks {
 			t := r.Tasks[k]
 			b.tasks[t.ID] = t
-			if p := c.order(t.Spec.Args); p != nil {
+			if p := c.order(t.Trace); p != nil {
 				b.numbers[p.number] = t.ID
 			}
 		}
 		for k := range r.Instructions {
 			i := r.Instructions[k].Instruction
+			news := b.insts[i.Seq].Version == 0
 			b.insts[i.Seq] = i
 			b.top = max(b.top, i.Seq)
 			if i.Attempt != 0 {
 				b.tokens[i.Token] = attemptOf{i.Seq, i.Attempt}
 			}
 			c.recorded(&i)
+			if news {
+				c.owed(&i)
+			}
 		}
 		for _, n := range r.Cursors {
 			if was := b.cursors[n.Node]; was.Incarnation != n.Incarnation {
@@ -230,7 +235,7 @@ func (c *checker) write(prev *engine.Instruction, w *engine.Write) {
 	if prev.Version != 0 && (i.Node != prev.Node || i.Task != prev.Task || i.NotAfter != prev.NotAfter || i.Intent != prev.Intent) {
 		c.fail("changed", "instruction %d has become another one: %+v, was %+v", i.Seq, i, prev)
 	}
-	if (i.State == engine.StateFailed || i.State == engine.StateTimeout) && !i.Operator && i.CancelBy == "" && !c.byHand[i.Seq].resolved {
+	if (i.State == engine.StateFailed || i.State == engine.StateTimeout) && !i.Operator && i.CancelBy == "" && !c.byHand[i.Seq].resolved && i.By == 0 {
 		c.fail("dropped", "instruction %d is %v (%s), will not be retried and is not in the operator queue", i.Seq, i.State, i.Reason)
 	}
 }

@@ -45,6 +45,12 @@ func (c *checker) says(a *agent, m wire.Message) {
 		c.kept(a, m.Through, m.Next)
 	case *wire.Event:
 		c.event(a, m)
+	case *wire.Report:
+		for _, s := range m.States {
+			if s.Status == wire.StatusFull {
+				delete(c.boards.arrived, s.Token) // there was no room; it comes again
+			}
+		}
 	}
 }
 
@@ -89,10 +95,11 @@ func (c *checker) event(a *agent, m *wire.Event) {
 func (c *checker) result(a *agent, seq uint64, t wire.Token, code wire.Code) {
 	r := c.runs[t]
 	c.handResult(a, seq, t, code)
+	c.refusals(a, seq, t, code)
 	switch {
 	case code == wire.CodeOK && !c.succeededAs(seq, t):
 		c.fail("false-success", "%s reports success of instruction %d, token %v; it was never executed with success", a.id, seq, t)
-	case r != nil && code.Class() == wire.ClassRefused && !c.memory.unsure[t]:
+	case r != nil && r.acted && code.Class() == wire.ClassRefused && !c.memory.unsure[t]:
 		c.fail("false-refusal", "%s reports that it refused token %v of instruction %d (%v), and has executed it", a.id, t, seq, code)
 	case r == nil && code == wire.CodeInterrupted && !c.wipes[a.id]:
 		// A start may be on disk although the process died before it acted on it.

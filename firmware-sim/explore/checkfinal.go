@@ -24,7 +24,7 @@ func (c *checker) final() {
 		}
 		for k := range list {
 			t := &list[k]
-			if p := c.order(t.Task.Spec.Args); p != nil {
+			if p := c.order(t.Task.Trace); p != nil {
 				count[p.number]++
 			}
 			for n := range t.Instructions {
@@ -36,6 +36,7 @@ func (c *checker) final() {
 		}
 	}
 	c.finalHands(ctx)
+	c.finalLevels()
 	c.finalAlarms()
 	for n := range c.subs {
 		p := c.subs[n]
@@ -46,7 +47,7 @@ func (c *checker) final() {
 		switch have := count[p.number]; {
 		case have > 1:
 			c.fail("one-task", "%v became %d tasks", p, have)
-		case acked && have != 1:
+		case acked && have != 1 && c.orders.shared[p.number] != id:
 			c.fail("lost", "%v was acknowledged as task %s, and the log does not have it", p, id)
 		}
 	}

@@ -103,7 +103,7 @@ func (c *checker) restored() map[string]bool {
 		}
 	}
 	for number, id := range c.acked {
-		if c.book.numbers[number] != id {
+		if own, shared := c.book.numbers[number], c.orders.shared[number]; own != id && (shared != id || c.book.tasks[id].ID == "") {
 			delete(c.acked, number)
 		}
 	}
@@ -143,6 +143,7 @@ func (c *checker) cardRestored(a *agent) {
 	}
 	c.copies[a.id] = a.copies
 	c.forgiveLeases(a)
+	c.unmarked(a)
 	if notice {
 		c.mustNotice[a.id] = true
 	}
@@ -150,7 +151,10 @@ func (c *checker) cardRestored(a *agent) {
 }
 
 // doubled notes that a second board has appeared under an agent's name.
-func (c *checker) doubled(a *agent) { c.wipes[a.id] = true }
+func (c *checker) doubled(a *agent) {
+	c.wipes[a.id] = true
+	c.unmarked(a)
+}
 
 // gone notes that a board is away for good: what it had to report it may never
 // report now.

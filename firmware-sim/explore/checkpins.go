@@ -1,61 +1,59 @@
 package explore
 
 import (
-	"strings"
+	"cmp"
+	"maps"
+	"slices"
 	"time"
 
-	"github.com/apollo-11/apollo11/gateway/engine"
+	"github.com/apollo-11/apollo11/fieldagent/lines"
 	"github.com/apollo-11/apollo11/wire"
 )
 
-// pinKey names an output of a board.
-type pinKey struct {
+// lineKey names an output of a board: the line, whatever it is called.
+type lineKey struct {
 	board *agent
-	pin   string
+	line  wire.LineKey
 }
 
-// pinFact is what is known of an output: what it has, and by when it must be off.
-type pinFact struct {
-	on    bool
+// lineFact is what is known of an output: what it has, who has set it, and by when it
+// must have another level.
+type lineFact struct {
+	level bool
 	by    wire.Token    // the command that stands, zero for none
 	until time.Duration // when its time is over, 0 for never
-	stuck bool          // it could not be set to its safe level, and is tried again
-}
+	end   bool          // the level that it must have then
+	stuck bool          // it could not be driven, and is tried again
 
-// lease is an output that an attempt has set for a time.
-type lease struct {
-	token wire.Token
-	seq   uint64
-	by    *agent
-	life  *identity
-	pin   string
-	at    time.Duration
-	// How it ended; 0 while it is held.
-	over   wire.LeaseEnd
-	overAt time.Duration
-	failed bool // a try to end it did not work
-
-	told     wire.LeaseEnd // what its board has told as the end, 0 for nothing
-	toldAs   eventKey
-	forgiven bool // its end may never be told: see docs/simulation.md
+	mark, markOf uint64 // the highest number that was driven, and the instruction
+	off          uint64 // the highest number that was driven to the safe level
+	held         bool   // by a gpio.safe that was executed, until a release
+	heldBy       uint64
+	newest       *run // with the highest number that set it
+	newestLevel  bool // to this
 }
 
 // pins is what the checker knows of outputs.
 type pins struct {
-	facts  map[pinKey]*pinFact
-	leases map[wire.Token]*lease
-	bySeq  map[uint64][]*lease
-	held   map[pinKey]*lease
+	facts   map[lineKey]*lineFact
+	leases  map[wire.Token]*lease
+	bySeq   map[uint64][]*lease
+	held    map[lineKey]*lease
+	contact map[*agent]*contact
+	reloads map[*agent]int
 }
 
 func newPins() pins {
-	return pins{facts: map[pinKey]*pinFact{}, leases: map[wire.Token]*lease{}, bySeq: map[uint64][]*lease{}, held: map[pinKey]*lease{}}
+	return pins{facts: map[lineKey]*lineFact{}, leases: map[wire.Token]*lease{}, bySeq: map[uint64][]*lease{}, held: map[lineKey]*lease{},
+		contact: map[*agent]*contact{}, reloads: map[*agent]int{}}
 }
 
 // Slack of the rules for pins.
 const (
 	// holdSlack is what the end of a lease may be late: rounding of clocks.
 	holdSlack = 5 * time.Millisecond
+	// againSlack is the time between two tries of a drive that does not work.
+	againSlack = lines.FallAgain + holdSlack
 	// crashSlack is how long after the end of a process its outputs may stay on.
 	crashSlack = safeWithin*time.Millisecond + holdSlack
 	// replacedWithin is how much earlier than its successor a lease may have ended
@@ -63,234 +61,332 @@ const (
 	replacedWithin = (endWay + resultWay) * time.Millisecond
 )
 
-func (c *checker) pin(a *agent, name string) *pinFact {
-	k := pinKey{a, name}
+func (c *checker) line(a *agent, l wire.LineKey) *lineFact {
+	k := lineKey{a, l}
 	f := c.pins.facts[k]
 	if f == nil {
-		f = &pinFact{}
+		f = &lineFact{}
 		c.pins.facts[k] = f
 	}
 	return f
 }
 
 // moved notes the level of an output.
-func (c *checker) moved(a *agent, pin string, on bool) {
-	f := c.pin(a, pin)
-	f.on = on
-	if !on {
+func (c *checker) moved(a *agent, l wire.LineKey, level bool) {
+	f := c.line(a, l)
+	if f.level != level {
 		f.stuck = false
 	}
+	f.level = level
 }
 
-// commanded notes a command for an output, and until when it is good at most. One
-// that was refused may have moved the output: it prolongs nothing, and where nothing
-// has a limit its own counts.
-func (c *checker) commanded(a *agent, pin string, on bool, t wire.Token, hold time.Duration, refused bool) {
-	f := c.pin(a, pin)
-	if refused && (f.until != 0 || hold == 0) {
+// asked checks a drive that somebody has asked for, right before the line moves. sure
+// says that it is known to work: one that may have moved a line prolongs nothing.
+func (c *checker) asked(a *agent, x *work, d lines.Drive, moves, sure bool) {
+	p, f := a.pins.m.byLine[d.Line], c.line(a, d.Line)
+	away, order := p.away(d.Level), x.Order
+	if x.frame != 0 {
+		order = x.frame
+	}
+	c.inOrder(a, x, p, f, order)
+	switch {
+	case a.local:
+		c.fail("local", "instruction %d moves %s of %s, and its LOCAL switch is on", x.Seq, p.name, a.tag)
+	case away && f.held:
+		c.fail("held", "instruction %d (number %d) moves %s of %s away from its safe level, which number %d holds", x.Seq, order, p.name, a.tag, f.heldBy)
+	case away && p.onLoss && c.lost(a):
+		c.fail("on-loss", "instruction %d moves %s of %s away from its safe level, and the gateway has been gone since %v", x.Seq, p.name, a.tag, c.pins.contact[a].lostAt)
+	}
+	if x.frame == 0 {
+		c.begun(a, x)
+		if order >= f.mark {
+			f.mark, f.markOf = order, x.Seq
+		}
+	}
+	if x.Hold && p.hasSafe {
+		f.held, f.heldBy = true, order
+	}
+	if p.hasSafe && !away && !x.act.Pulse && sure {
+		f.off = max(f.off, order)
+	}
+	if !sure {
+		if r := c.runs[x.Token]; r != nil {
+			r.doubt = true
+		}
+		if l := c.pins.held[lineKey{a, d.Line}]; l != nil {
+			l.doubt = true
+		}
+	}
+	if moves && (!sure || x.frame != 0) {
+		f.newest = nil // nobody knows, and it is told so; a frame is told as driven
+	}
+	if !moves || !sure && (f.until != 0 || !away && !x.act.Pulse) {
 		return
 	}
-	f.by, f.until = t, 0
-	if !on || hold == 0 {
-		return
+	if sure {
+		c.overFor(a, d.Line, wire.LeaseReplaced, d.Level)
 	}
+	f.by, f.until = x.Token, 0
+	if r := c.runs[x.Token]; r != nil && sure && x.frame == 0 {
+		f.newest, f.newestLevel = r, d.Level
+	}
+	switch hold := x.act.MaxOn; {
+	case x.act.Pulse:
+		c.limit(a, p, f, x.act.Lasts, !d.Level)
+	case away && (hold > 0 || p.maxOn > 0):
+		if hold == 0 {
+			hold = p.maxOn
+		}
+		c.limit(a, p, f, hold, p.safe)
+	}
+}
+
+// limit notes by when a line must have another level.
+func (c *checker) limit(a *agent, p *pinDef, f *lineFact, hold time.Duration, end bool) {
 	until := c.w.now + hold + hold/10_000 + holdSlack
-	f.until = until
-	c.w.after(until-c.w.now, func() { c.mustBeOff(a, pin, f, until) })
+	f.until, f.end = until, end
+	c.w.after(until-c.w.now, func() { c.mustBeOver(a, p.line, f, until) })
 }
 
-// mustBeOff demands that an output is off when the longest time is over for which
-// it was set on, whatever has become of the board since.
-func (c *checker) mustBeOff(a *agent, pin string, f *pinFact, until time.Duration) {
-	if f.until != until || !f.on {
-		return
-	}
-	if f.stuck { // it is tried again
-		c.w.after(fallAgain+holdSlack, func() {
+// mustBeOver demands that a line has another level when the longest time is over for
+// which it was set, whatever has become of the board since.
+func (c *checker) mustBeOver(a *agent, l wire.LineKey, f *lineFact, until time.Duration) {
+	switch {
+	case f.until != until || f.level == f.end || a.life == nil: // see linesLeft
+	case f.stuck: // it is tried again
+		c.w.after(againSlack, func() {
 			if f.stuck {
-				c.mustBeOff(a, pin, f, until)
-			} else if f.until == until && f.on {
-				c.fail("lease-held", "output %s of %s is still on, and its lease was over at %v", pin, a.tag, until)
+				c.mustBeOver(a, l, f, until)
+			} else if f.until == until && f.level != f.end {
+				c.fail("lease-held", "output %s of %s still has its level, and its time was over at %v", a.pins.name(l), a.tag, until)
 			}
 		})
-		return
+	case a.local || c.w.now-c.localOver(a) < handSlack:
+		// Left to whoever works there.
+		c.w.after(handSlack, func() { c.mustBeOver(a, l, f, until) })
+	default:
+		c.fail("lease-held", "output %s of %s still has its level, and its time was over at %v", a.pins.name(l), a.tag, until)
 	}
-	if a.life == nil {
-		return // see pinsLeft
-	}
-	c.fail("lease-held", "output %s of %s is still on, and its lease was over at %v", pin, a.tag, until)
 }
 
-// stuck notes that an output could not be set to its safe level.
-func (c *checker) stuck(a *agent, pin string, t wire.Token) {
-	if f := c.pin(a, pin); f.on {
-		f.stuck = true
-	}
+// stuck notes that an output could not be driven.
+func (c *checker) stuck(a *agent, l wire.LineKey, t wire.Token) {
+	c.line(a, l).stuck = true
 	if l := c.pins.leases[t]; l != nil {
 		l.failed = true
 	}
 }
 
-// fell checks an output that goes to its safe level by itself: not under a command
-// that came later.
-func (c *checker) fell(a *agent, pin string, t wire.Token, why wire.LeaseEnd) {
-	f := c.pin(a, pin)
-	if why == wire.LeaseExpired && !f.by.IsZero() && f.by != t {
-		c.fail("lease-fell", "output %s of %s goes to its safe level because the time of token %v is over, and token %v has set it since", pin, a.tag, t, f.by)
+// missed notes that a drive which somebody has asked for has failed. One to the safe
+// level is tried again by the owner, and told to whoever has set the line.
+func (c *checker) missed(a *agent, l wire.LineKey) {
+	c.line(a, l).stuck = true
+	if l := c.pins.held[lineKey{a, l}]; l != nil {
+		l.failed = true
 	}
-	f.by, f.until = wire.Token{}, 0
 }
 
-// leased notes that a lease has begun.
-func (c *checker) leased(a *agent, pin string, t wire.Token) {
+// ends is what an act of the owner tells whoever has set the line.
+var ends = map[lines.Why]wire.LeaseEnd{lines.WhyPulse: wire.LeaseExpired, lines.WhyExpired: wire.LeaseExpired, lines.WhySafe: wire.LeaseReplaced,
+	lines.WhyLoss: wire.LeaseLoss, lines.WhyLocal: wire.LeaseLocal, lines.WhyStop: wire.LeaseStopped, lines.WhyReload: wire.LeaseReload, lines.WhyStart: wire.LeaseRestart}
+
+// ownAct checks what the owner does by itself, right before the line moves. It leads to
+// the safe level, but for the end of a pulse that began there.
+func (c *checker) ownAct(a *agent, d lines.Drive) {
+	p, f, t := a.pins.m.byLine[d.Line], c.line(a, d.Line), a.pins.causes[d.Cause]
+	away := p.away(d.Level)
+	switch {
+	case away && d.Why != lines.WhyPulse:
+		c.fail("own-act", "%s of %s leaves its safe level by itself (%s)", p.name, a.tag, why(&d))
+	case away && (f.held || p.onLoss && c.lost(a) || a.local && c.w.now-c.localSince(a) > handSlack):
+		c.fail("pulse-end", "a pulse of %s of %s ends away from the safe level (held %v, lost %v, LOCAL %v)", p.name, a.tag, f.held, c.lost(a), a.local)
+	case a.local && c.w.now-c.localSince(a) > handSlack && d.Why != lines.WhyStop && d.Why != lines.WhyLocal:
+		c.fail("local", "%s of %s is moved (%s), and its LOCAL switch has been on since %v", p.name, a.tag, why(&d), c.localSince(a))
+	case d.Why == lines.WhyExpired && !f.by.IsZero() && f.by != t && !c.doubted(t) && !c.doubted(f.by):
+		c.fail("lease-fell", "output %s of %s goes to its safe level because the time of token %v is over, and token %v has set it since", p.name, a.tag, t, f.by)
+	case (d.Why == lines.WhyExpired || d.Why == lines.WhyPulse) && f.until != 0 && c.w.now < f.until-2*holdSlack-f.until/5_000 && !c.cancelAsked(t) && f.by == t && !c.doubted(t):
+		c.fail("lease-early", "the time of token %v at %s of %s is over at %v; it is ended now (%s)", t, p.name, a.tag, f.until, why(&d))
+	}
+	c.overFor(a, d.Line, ends[d.Why], d.Level)
+	f.by, f.until = wire.Token{}, 0
+	if d.Why == lines.WhySafe {
+		f.newest = nil // the gateway holds it, which its alarm says
+	}
+	if r := f.newest; d.Why == lines.WhyPulse && r != nil && r.token == t {
+		f.newestLevel = d.Level // what a pulse has left is a level like any other
+		if away && p.maxOn > 0 {
+			c.limit(a, p, f, p.maxOn, p.safe)
+			f.by = t
+		}
+	}
+}
+
+// cut notes that a pulse has not had its time.
+func (c *checker) cut(x *work) {
+	if r := c.runs[x.Token]; r != nil {
+		r.cut = true
+	}
+}
+
+// doubted reports whether what a token asked for may have happened or not.
+func (c *checker) doubted(t wire.Token) bool {
+	r := c.runs[t]
+	return r != nil && r.doubt
+}
+
+// cancelAsked reports whether somebody wants the instruction of a token cancelled, or
+// something newer stands for it.
+func (c *checker) cancelAsked(t wire.Token) bool {
 	r := c.runs[t]
 	if r == nil {
-		c.fail("invented", "output %s of %s is leased for token %v, which was never started", pin, a.tag, t)
-		return
+		return true
 	}
-	c.w.counts.Leases++
-	l := &lease{token: t, seq: r.seq, by: a, life: a.life, pin: pin, at: c.w.now}
-	c.pins.leases[t], c.pins.held[pinKey{a, pin}] = l, l
-	c.pins.bySeq[l.seq] = append(c.pins.bySeq[l.seq], l)
+	i := c.book.last(r.seq)
+	return c.asks[i.Task] || c.asks[seqName(r.seq)] || i.By != 0 || i.State.Settled() || c.memory.older
 }
 
-// leaseOver notes the end of a lease.
-func (c *checker) leaseOver(a *agent, pin string, t wire.Token, why wire.LeaseEnd) {
-	k := pinKey{a, pin}
-	if l := c.pins.held[k]; l != nil && l.token == t {
-		l.over, l.overAt = why, c.w.now
-		delete(c.pins.held, k)
-	}
-}
-
-// pinsLeft notes the end of a process, with which all its leases end.
-func (c *checker) pinsLeft(a *agent) {
-	for k := range outputs {
-		key := pinKey{a, outputs[k].name}
-		if l := c.pins.held[key]; l != nil {
-			l.over, l.overAt = wire.LeaseRestart, c.w.now
-			delete(c.pins.held, key)
+// linesLeft notes the end of a process, with which everything ends that it held.
+func (c *checker) linesLeft(a *agent) {
+	for k := range a.pins.m.pins {
+		p := &a.pins.m.pins[k]
+		if !p.output {
+			continue
 		}
-		f := c.pin(a, key.pin)
-		f.by, f.until = wire.Token{}, 0
+		c.overFor(a, p.line, wire.LeaseRestart, p.safe)
+		f := c.line(a, p.line)
+		f.by, f.until, f.stuck = wire.Token{}, 0, false
 	}
 	boots := a.boots
 	c.w.after(crashSlack, func() {
 		if a.boots == boots {
-			c.allOff(a, "after the end of its process")
+			c.allSafe(a, "after the end of its process")
 		}
 	})
 }
 
 // startedSafe demands safe levels before anything else.
-func (c *checker) startedSafe(a *agent) { c.allOff(a, "at the start") }
+func (c *checker) startedSafe(a *agent) {
+	c.allSafe(a, "at the start")
+	c.pins.contact[a] = &contact{lostAt: c.w.now}
+}
 
-func (c *checker) allOff(a *agent, when string) {
-	for k := range outputs {
-		if c.pin(a, outputs[k].name).on {
-			c.fail("safe-level", "output %s of %s is on %s", outputs[k].name, a.tag, when)
+func (c *checker) allSafe(a *agent, when string) {
+	for k := range a.pins.m.pins {
+		if p := &a.pins.m.pins[k]; p.away(c.line(a, p.line).level) {
+			c.fail("safe-level", "output %s of %s is away from its safe level %s", p.name, a.tag, when)
 		}
 	}
 }
 
-// leaseTold checks the end of a lease as its board tells it.
-func (c *checker) leaseTold(a *agent, m *wire.Event, key eventKey) {
-	l := c.pins.leases[m.Token]
-	if l == nil {
-		if !c.memory.unsure[m.Token] {
-			c.fail("false-lease", "%s tells the end of a lease of token %v, which has none: %v", a.id, m.Token, m.Lease)
+// released notes that a release was executed.
+func (c *checker) released(a *agent, x *work) {
+	for k, f := range c.pins.facts {
+		if k.board == a && (len(x.Lines) == 0 || slices.Contains(x.Lines, k.line)) && x.Order >= f.heldBy {
+			f.held = false
 		}
+	}
+}
+
+// reloaded notes that the names of a board's lines change. Of a level that was set
+// while its line had no safe level nobody waits for an end.
+func (c *checker) reloaded(a *agent, next *pinMap) {
+	c.pins.reloads[a]++
+	for l, p := range next.byLine {
+		if p.hasSafe != a.pins.m.byLine[l].hasSafe {
+			c.line(a, l).newest = nil
+		}
+	}
+}
+
+// unmarked notes that a board has lost what it knew of its lines.
+func (c *checker) unmarked(a *agent) {
+	for k, f := range c.pins.facts {
+		if k.board == a {
+			f.mark, f.markOf, f.off, f.held, f.newest = 0, 0, 0, false, nil
+		}
+	}
+}
+
+// localSince and localOver are when the LOCAL switch was last thrown, and last released.
+func (c *checker) localSince(a *agent) time.Duration {
+	if list := c.boards.local[a]; len(list) > 0 {
+		return list[len(list)-1].from
+	}
+	return c.w.now
+}
+
+func (c *checker) localOver(a *agent) time.Duration {
+	if list := c.boards.local[a]; len(list) > 0 {
+		return list[len(list)-1].to
+	}
+	return -time.Hour
+}
+
+// contact is whether a process can hear the gateway.
+type contact struct {
+	up     bool
+	lostAt time.Duration // since when not, while it is not up
+}
+
+// contacts looks whether a board can hear the gateway, after something has changed
+// there. It hears it where a welcome stands or the narrowband connection does.
+func (c *checker) contacts(a *agent) {
+	f := c.pins.contact[a]
+	if f == nil || a.life == nil {
 		return
 	}
-	switch {
-	case m.Lease == wire.LeaseFailed:
-		if !l.failed {
-			c.fail("false-lease", "%s tells that the lease of token %v could not be ended, and nothing has failed", a.id, m.Token)
-		}
+	up := a.narrow.conn != nil || a.link.agentEnd != nil && c.knows(a).in == a.link.agentEnd.session
+	if up == f.up {
 		return
-	case l.by != a || l.forgiven: // another board or an older card has its own view
+	}
+	if f.up = up; up {
 		return
-	case !c.leaseAgrees(l, m.Lease):
-		c.fail("false-lease", "%s tells %v as the end of the lease of token %v on %s; it was %v, at %v", a.id, m.Lease, m.Token, l.pin, l.over, l.overAt)
-	case l.told != 0 && l.toldAs != key:
-		c.fail("lease-twice", "%s tells the end of the lease of token %v as event %d (%v), and has told it as event %d (%v)", a.id, m.Token, m.Number, m.Lease, l.toldAs.number, l.told)
 	}
-	l.told, l.toldAs = m.Lease, key
-}
-
-// leaseAgrees reports whether a reason is true, as far as the board could know. What
-// was not written down before the end of a process is told as its end.
-func (c *checker) leaseAgrees(l *lease, why wire.LeaseEnd) bool {
-	switch why {
-	case wire.LeaseRestart:
-		return l.by.life != l.life
-	case wire.LeaseStopped: // the safe levels at a stop replace what was there
-		return l.over == wire.LeaseReplaced
-	case wire.LeaseReplaced:
-		return l.over == wire.LeaseReplaced || l.over != 0 && c.succeededBy(l)
-	}
-	return l.over == why
-}
-
-// succeededBy reports whether another lease of the output began so soon after the
-// end of this one that the word of that was still on its way, or is about to.
-func (c *checker) succeededBy(l *lease) bool {
-	for _, o := range c.pins.leases {
-		if o.pin == l.pin && o.by == l.by && o.at > l.at && o.at-l.overAt < replacedWithin {
-			return true
+	f.lostAt = c.w.now
+	life, lostAt := a.life, f.lostAt
+	c.w.after(a.autonomy+lossSlack, func() {
+		if a.life == life && !f.up && f.lostAt == lostAt {
+			c.fallen(a)
 		}
-	}
-	return false
+	})
 }
 
-// forgiveLeases notes that what a board had to tell of leases until now it may never
-// tell, or once more.
-func (c *checker) forgiveLeases(a *agent) {
-	for _, l := range c.pins.leases {
-		l.forgiven = l.forgiven || a == nil || l.by == a
-	}
+// lossSlack is what the end of the autonomy window may be late.
+const lossSlack = stepSlack
+
+// lost reports whether the autonomy window of a board has ended.
+func (c *checker) lost(a *agent) bool {
+	f := c.pins.contact[a]
+	return f != nil && !f.up && c.w.now-f.lostAt > a.autonomy+lossSlack
 }
 
-// finalLeases holds the log against what became of an instruction's leases.
-func (c *checker) finalLeases(i *engine.Instruction, entries []engine.Entry) {
-	ends := map[wire.Token]int{}
-	for k := range entries {
-		e := &entries[k]
-		if e.What != engine.WhatLease {
+// fallen demands that the outputs that fall with the gateway have fallen.
+func (c *checker) fallen(a *agent) {
+	if !c.lost(a) && c.w.now-c.pins.contact[a].lostAt < a.autonomy {
+		return
+	}
+	for k := range a.pins.m.pins {
+		p := &a.pins.m.pins[k]
+		f := c.line(a, p.line)
+		if !p.onLoss || !p.away(f.level) {
 			continue
 		}
-		failed := strings.HasPrefix(e.Detail, wire.LeaseFailed.String())
-		if ends[e.Token] > 0 && c.copies[i.Node] == 0 {
-			c.fail("lease-log", "the timeline of instruction %d goes on after the end of the lease of token %v: %s", i.Seq, e.Token, e.Detail)
-		}
-		if !failed {
-			ends[e.Token]++
-		}
-		if l := c.pins.leases[e.Token]; l != nil && !l.forgiven && !failed && !strings.HasPrefix(e.Detail, l.told.String()) {
-			c.fail("lease-log", "the timeline of instruction %d says of the lease of token %v %q, its board has told %v", i.Seq, e.Token, e.Detail, l.told)
-		}
-	}
-	for _, l := range c.pins.bySeq[i.Seq] {
-		_, lost := c.memory.lost[l.token]
-		// A process that died before it had the result knows of no lease.
-		if l.forgiven || lost || l.told == 0 && c.reported[l.token] != wire.CodeOK {
+		if f.stuck || a.local || c.w.now-c.localOver(a) < handSlack {
+			life := a.life
+			c.w.after(againSlack, func() {
+				if a.life == life && c.lost(a) {
+					c.fallen(a)
+				}
+			})
 			continue
 		}
-		c.w.counts.LeaseEnds[l.told]++
-		if l.told == 0 || ends[l.token] == 0 {
-			c.fail("lease-log", "instruction %d (%v, %v): the lease of token %v on %s began at %v and ended at %v (%v); told was %v, the timeline has %d ends",
-				i.Seq, i.State, i.Code, l.token, l.pin, l.at, l.overAt, l.over, l.told, ends[l.token])
-		}
-		if i.State != engine.StateSucceeded || i.Token != l.token {
-			continue
-		}
-		switch {
-		case i.Lease == nil || !i.Lease.Over():
-			c.fail("lease-log", "instruction %d has SUCCEEDED with a lease of %s, which ended at %v (%v), and shows %+v", i.Seq, l.pin, l.overAt, l.over, i.Lease)
-		case i.Lease.Pin != l.pin || i.Lease.End != l.told:
-			c.fail("lease-log", "instruction %d has a lease of %s that ended as %v, and shows %+v", i.Seq, l.pin, l.told, *i.Lease)
-		case (i.Lease.Level == nil) != (l.told == wire.LeaseReplaced) || i.Lease.Level != nil && *i.Lease.Level != 0:
-			c.fail("lease-log", "instruction %d says of %s after its lease (%v) another level than it has", i.Seq, l.pin, l.told)
-		}
+		c.fail("on-loss", "%s of %s is away from its safe level, and the gateway has been gone since %v (window %v)", p.name, a.tag, c.pins.contact[a].lostAt, a.autonomy)
 	}
+}
+
+// sorted are the outputs of all boards, in an order of their own.
+func (p *pins) sorted() []lineKey {
+	return slices.SortedFunc(maps.Keys(p.facts), func(a, b lineKey) int {
+		return cmp.Or(cmp.Compare(a.board.index, b.board.index), cmp.Compare(a.board.tag, b.board.tag), cmp.Compare(a.line, b.line))
+	})
 }

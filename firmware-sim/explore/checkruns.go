@@ -17,6 +17,9 @@ type run struct {
 	over  time.Duration // when it ended
 	code  wire.Code     // CodeNone while it runs, and for ever if its process died
 	wiped bool          // its journal is gone
+	cut   bool          // a pulse that did not have its time
+	doubt bool          // it may have moved a line or not
+	acted bool          // it came as far as moving something
 }
 
 // Tolerance of the rule that nothing starts late; see lateBy.
@@ -32,8 +35,10 @@ const (
 type knowledge struct {
 	life   *identity
 	heard  bool
+	doubt  bool          // it was told something older since it measured the time
 	in     uint64        // session that the gateway has welcomed
 	err    time.Duration // error of the gateway's clock when it wrote the latest welcome
+	most   int64         // the same, and never measured anew
 	least  int64         // the gateway's time, Unix ms, was at least this when mono was 0
 	trip   time.Duration // of the slowest message that carried the time
 	hellos map[uint64]time.Duration
@@ -68,6 +73,7 @@ func (c *checker) told(a *agent, m wire.Message, err time.Duration) {
 		if m.Refused == "" {
 			k.in = m.Session
 			c.opened(a)
+			c.contacts(a)
 		}
 		if since, ok := k.hellos[m.Session]; ok {
 			k.trip = max(k.trip, c.w.now-since)
@@ -76,9 +82,14 @@ func (c *checker) told(a *agent, m wire.Message, err time.Duration) {
 		return
 	}
 	proven := at - a.clock.mono().Milliseconds()
-	k.least = max(k.least, proven)
-	if _, ok := m.(*wire.Welcome); ok || !k.heard { // time is measured anew
+	_, welcome := m.(*wire.Welcome)
+	k.doubt = !welcome && (k.doubt || k.heard && k.least-proven > clockSlack.Milliseconds())
+	k.least, k.most = max(k.least, proven), max(k.most, proven)
+	if welcome || !k.heard { // time is measured anew
 		k.err, k.least = err, proven
+	}
+	if !k.heard {
+		k.most = proven
 	}
 	k.heard = true
 	behind := time.Duration(start+(c.w.now+err).Milliseconds()-at) * time.Millisecond
@@ -108,15 +119,25 @@ func (c *checker) lateBy(a *agent, limit int64) (late time.Duration, blind bool)
 	return max(late, time.Duration(now-limit)*time.Millisecond-stepSlack), false
 }
 
+// surelyLate is by how much a limit has passed for certain, by what the gateway has told:
+// for what is towards safe a time in doubt counts as not passed.
+func (c *checker) surelyLate(a *agent, limit int64) time.Duration {
+	k := c.knows(a)
+	if !k.heard || k.doubt {
+		return 0
+	}
+	return time.Duration(k.least+a.clock.mono().Milliseconds()-limit)*time.Millisecond - stepSlack
+}
+
 // insistent reports whether an intent must not be executed again when the
 // outcome of an attempt is not known.
 func insistent(intent string) bool {
-	return intent != wire.IntentGPIOWrite && intent != wire.IntentGPIORead && intent != wire.IntentGPIOWatch
+	return intent == wire.IntentGPIOPulse || intent == intentTurn
 }
 
 // insists is the same for an execution: "on for ten seconds" would begin anew.
 func insists(x *work) bool {
-	return insistent(x.Intent) || requested(x.Args).maxOn > 0
+	return insistent(x.Intent) || x.act.MaxOn > 0
 }
 
 // started holds an execution against everything before it.
@@ -132,7 +153,7 @@ func (c *checker) started(a *agent, x *work) {
 		c.w.counts.Unnoticed++
 	}
 	switch {
-	case c.runs[x.Token] != nil && !c.memory.unsure[x.Token]:
+	case c.runs[x.Token] != nil && !c.memory.unsure[x.Token] && !x.Again:
 		c.w.counts.Duplicates++
 		c.fail("twice", "token %v of instruction %d is executed twice by %s", x.Token, x.Seq, a.id)
 	case !ok || had.seq != x.Seq:
@@ -143,10 +164,13 @@ func (c *checker) started(a *agent, x *work) {
 	}
 	if i.NotAfter != 0 {
 		late, blind := c.lateBy(a, i.NotAfter)
+		if x.Towards {
+			late = c.surelyLate(a, i.NotAfter)
+		}
 		if late > 0 {
 			c.fail("late", "instruction %d is started %v too late by %s (clock off by %v, the gateway's by %v)", i.Seq, late, a.id, a.clock.err, c.w.gateway.clock.err)
 		}
-		if blind {
+		if blind && !x.Towards {
 			c.fail("late", "instruction %d has a limit and is started by %s, which cannot know the time", i.Seq, a.id)
 		}
 	}
@@ -155,10 +179,11 @@ func (c *checker) started(a *agent, x *work) {
 	} else if actuating(x.Intent) {
 		c.actuates(a, x, i.NotAfter != 0)
 	}
-	if t, held := a.lines[x.pin]; held {
-		c.fail("overlap", "%s starts token %v on pin %s, which token %v still holds", a.id, x.Token, x.pin, t)
+	if x.Again {
+		return
 	}
-	c.order(x.Args)
+	c.overlaps(a, x)
+	c.order(x.Trace)
 	runs, retried := c.runsOf(x.Seq, lost), c.byHand[x.Seq].retried
 	if lost && c.memory.none[x.Seq] {
 		retried = c.memory.redone[x.Seq]
@@ -172,7 +197,7 @@ func (c *checker) started(a *agent, x *work) {
 				x.Intent, x.Seq, x.Token, r.token, r.code, r.wiped)
 		}
 	}
-	r := &run{token: x.Token, seq: x.Seq, life: a.life, by: a, at: c.w.now}
+	r := &run{token: x.Token, seq: x.Seq, life: a.life, by: a, at: c.w.now, acted: !x.owned() && !x.Towards}
 	c.runs[r.token] = r
 	if lost && c.memory.none[x.Seq] {
 		c.memory.gone[x.Seq] = append(runs, r)
@@ -209,6 +234,9 @@ func anyOK(list []*run) bool {
 // finished notes how a work ended.
 func (c *checker) finished(a *agent, x *work, code wire.Code) {
 	c.finishedWork(a, x)
+	if code.Class() == wire.ClassRetryable {
+		c.boards.keeps[a] = c.w.now + wire.OrderWait + stepSlack
+	}
 	if r := c.runs[x.Token]; r != nil {
 		r.code, r.over = code, c.w.now
 	}
@@ -217,13 +245,14 @@ func (c *checker) finished(a *agent, x *work, code wire.Code) {
 // ended notes the end of an agent's process.
 func (c *checker) ended(a *agent) {
 	delete(c.clocks, a)
-	c.pinsLeft(a)
+	c.linesLeft(a)
 }
 
 // wiped notes that an agent's journal is gone: what it had to report it may never
 // report now.
 func (c *checker) wiped(a *agent) {
 	c.wipes[a.id] = true
+	c.unmarked(a)
 	c.forgiveLeases(a)
 	for t, o := range c.book.tokens {
 		if c.book.insts[o.seq].Node != a.id {
@@ -261,14 +290,15 @@ func (c *checker) recorded(i *engine.Instruction) {
 			c.fail("false-failure", "instruction %d is FAILED with %v, its attempt %v ended with %v", i.Seq, i.Code, i.Token, r.code)
 		}
 	case engine.StateCancelled:
-		if !c.asked[i.Task] && !c.asked[seqName(i.Seq)] {
+		if !c.asks[i.Task] && !c.asks[seqName(i.Seq)] && i.By == 0 && i.Code != wire.CodeSuperseded && (r == nil || !r.cut) {
 			c.fail("false-cancel", "instruction %d is CANCELLED, and nobody asked", i.Seq)
 		}
-		if r != nil && (class == wire.ClassProgress || class == wire.ClassUnknown) {
+		c.stoodFor(i)
+		if r != nil && r.acted && (class == wire.ClassProgress || class == wire.ClassUnknown) {
 			c.fail("false-cancel", "instruction %d is CANCELLED with %v: its attempt %v was executed, and nobody knows with what effect", i.Seq, i.Code, i.Token)
 		}
 	}
-	if class == wire.ClassRefused && r != nil && !c.memory.unsure[i.Token] {
+	if class == wire.ClassRefused && r != nil && r.acted && !c.memory.unsure[i.Token] {
 		c.fail("false-refusal", "instruction %d is recorded as not executed (%v), and its attempt %v was", i.Seq, i.Code, i.Token)
 	}
 	if class == wire.ClassSuccess && !c.succeeded(i.Seq) {

@@ -48,6 +48,7 @@ func newClient(w *world, n int) *client {
 // submit begins a submission of the plan.
 func (c *client) submit(s *step) {
 	p := &submission{number: s.number, spec: *s.spec, mqtt: s.p < 0.6}
+	p.spec.Trace = traceOf(p.number)
 	c.w.check.wanted(p)
 	c.w.counts.Submitted++
 	if p.mqtt {
@@ -80,7 +81,7 @@ func (c *client) send(p *submission, again bool) {
 	}
 	in := &engine.Submit{Spec: p.spec, Path: engine.PathHTTP, Source: engine.Source{Via: "http", Actor: c.id}}
 	if p.mqtt {
-		sum := sha256.Sum256(p.spec.Args)
+		sum := sha256.Sum256(fmt.Append(nil, p.number, p.spec.Args))
 		in.Path, in.Dup = engine.PathMQTT, again
 		in.Source = engine.Source{Via: "mqtt", Actor: c.id, Client: c.id}
 		in.Mark = &engine.Mark{Client: c.id, PacketID: p.packet, Sum: [16]byte(sum[:16])}

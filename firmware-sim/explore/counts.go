@@ -12,16 +12,16 @@ type Counts struct {
 	Faults       int
 	Submitted    int // tasks
 	Instructions int
-	Executed     int                       // starts at the pins
-	Confirmed    int                       // instructions whose result the gateway has
-	Duplicates   int                       // tokens executed twice
-	Unnoticed    int                       // tokens executed again after a card was restored and nobody could notice
-	Attempts     int                       // of instructions without a time limit, handed out
-	InThree      int                       // of them those confirmed by the third compensation round
-	Leases       int                       // begun
-	LeaseEnds    [wire.LeaseFailed + 1]int // as they were told in the end
-	Edges        int                       // seen by watches
-	ByHand       int                       // refused because of the LOCAL switch
+	Executed     int                     // starts at the pins
+	Confirmed    int                     // instructions whose result the gateway has
+	Duplicates   int                     // tokens executed twice
+	Unnoticed    int                     // tokens executed again after a card was restored and nobody could notice
+	Attempts     int                     // of instructions without a time limit, handed out
+	InThree      int                     // of them those confirmed by the third compensation round
+	Leases       int                     // begun
+	LeaseEnds    [wire.LeaseHand + 1]int // as they were told in the end
+	Edges        int                     // seen by watches
+	ByHand       int                     // refused because of the LOCAL switch
 	Windows      Windows
 }
 

@@ -35,6 +35,7 @@ type gateway struct {
 	fullUntil time.Duration // until then nothing can be written
 	slowUntil time.Duration // until then syncs take long
 	latency   float64       // mean time of a sync in ms
+	tight     bool          // its capacity is small
 
 	// blind are the nodes that know numbers which a restored log has not given out,
 	// and have not told it. Only they can tell it that it is an older copy, so that
@@ -71,6 +72,9 @@ func (g *gateway) config() engine.Config {
 	}
 	if chance(r, 0.3) {
 		c.ConfirmTimeout = between(r, 500, 5_000)
+	}
+	if g.tight = chance(r, tightSites); g.tight {
+		c.Capacity = 15 + r.IntN(25)
 	}
 	return c
 }

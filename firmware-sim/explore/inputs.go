@@ -53,7 +53,7 @@ func (s signal) after(t time.Duration) int64 {
 type watching struct {
 	a     *agent
 	x     *work
-	q     request
+	q     wire.GPIOWatch
 	input signal
 	next  int64         // the first edge that it has not seen
 	least time.Duration // when the next report may go
@@ -64,12 +64,26 @@ type watching struct {
 }
 
 // watch begins a watch. It waits for its time to pass, and for its abort.
-func (a *agent) watch(x *work, q request) {
+func (a *agent) watch(x *work) {
+	q := watchOf(x.Args)
 	w := &watching{a: a, x: x, q: q, input: signalOf(a.w, a.id, x.pin), next: 0}
 	w.next = w.input.after(a.w.now)
 	x.watching = w
-	a.later(q.span, func() { a.finish(x, wire.CodeOK) })
+	a.later(q.For, func() { a.finish(x, executor.Result{Code: wire.CodeOK}) })
 	w.plan()
+}
+
+// watchOf reads the arguments of a watch, which judge has checked.
+func watchOf(args wire.RawMap) wire.GPIOWatch {
+	m, err := wire.DecodeMap(args)
+	if err != nil {
+		panic("bug: arguments of a watch: " + err.Error())
+	}
+	q, err := wire.ParseArgs(wire.IntentGPIOWatch, m)
+	if err != nil {
+		panic("bug: arguments of a watch: " + err.Error())
+	}
+	return q.(wire.GPIOWatch)
 }
 
 // plan waits for the next edge, or for the time of the next report.
@@ -112,7 +126,7 @@ func (w *watching) look() {
 
 // tell reports what has come, if there is room for it.
 func (w *watching) tell() {
-	w.least = w.a.w.now + w.q.every
+	w.least = w.a.w.now + w.q.Every
 	if !w.fresh || !w.a.core.Roomy() || len(w.a.inputs) >= agentQueue {
 		return
 	}
@@ -153,6 +167,7 @@ func (a *agent) setLocal(on bool) {
 	a.w.log(a.tag, "the LOCAL switch is on: %v", on)
 	a.w.check.switched(a, on)
 	a.later(between(a.pins.rnd, 0, handEvery), func() {
+		a.pins.readHand()
 		if a.localSeen != a.local {
 			a.localSeen = a.local
 			a.input(executor.Hand{Local: a.local})

@@ -111,6 +111,7 @@ func (l *link) lostByAgent(d time.Duration) {
 	l.a.later(d, func() {
 		if l.agentEnd == c {
 			l.agentEnd = nil
+			l.w.check.contacts(l.a)
 			l.a.input(executor.Disconnected{})
 			l.a.later(between(l.rnd, 10, 1_500), l.reach)
 		}
@@ -239,6 +240,9 @@ func (l *link) down(b []byte, clock time.Duration) {
 			if err != nil {
 				l.w.fail("wire", "%s cannot read a message of the gateway: %v", l.a.id, err)
 				return
+			}
+			if in, ok := m.(*wire.Instruction); ok {
+				l.a.urgent(in)
 			}
 			l.a.take(waiting{executor.Received{Message: m}, m, clock})
 		})

@@ -56,6 +56,7 @@ func (n *narrow) reach() {
 	n.conn = new(identity)
 	n.w.gateway.put(&engine.NarrowbandUp{Short: wire.Short(n.a.id), Up: true})
 	n.a.input(executor.NarrowbandUp{})
+	n.w.check.contacts(n.a)
 	n.w.check.opened(n.a)
 }
 
@@ -70,6 +71,7 @@ func (n *narrow) lost() {
 			n.w.gateway.put(&engine.NarrowbandUp{Short: wire.Short(n.a.id)})
 		}
 	})
+	n.w.check.contacts(n.a)
 	n.a.input(executor.NarrowbandDown{})
 	n.a.later(between(n.rnd, 100, 2_000), n.reach)
 }
@@ -134,6 +136,9 @@ func (n *narrow) down(frame engine.CompactFrame) {
 				if err != nil {
 					n.w.fail("wire", "%s cannot read a frame of the gateway: %v", n.a.id, err)
 					return
+				}
+				if s, ok := f.(wire.CompactSafe); ok {
+					n.a.safeFrame(s)
 				}
 				n.a.input(executor.ReceivedCompact{Frame: f})
 			})

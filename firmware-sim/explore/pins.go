@@ -4,36 +4,15 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/executor"
+	"github.com/apollo-11/apollo11/fieldagent/lines"
 	"github.com/apollo-11/apollo11/wire"
-	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
-// output is what a board's pin map says of an output. All are safe when off.
-type output struct {
-	name   string
-	onLoss bool          // it goes to its safe level when the gateway is lost
-	maxOn  time.Duration // the longest time that it may be on, 0 for as long as it likes
-}
-
-// outputs are those of every board. The pins of the rest of the workload have no
-// safe levels, so that nothing there depends on these.
-var outputs = []output{{name: "L0", onLoss: true}, {name: "L1", maxOn: 5 * time.Second}, {name: "L2"}}
-
-func outputOf(pin string) *output {
-	for k := range outputs {
-		if outputs[k].name == pin {
-			return &outputs[k]
-		}
-	}
-	return nil
-}
-
 const (
-	// fallAgain is the time between two tries of a fall-back that does not work.
-	fallAgain = 200 * time.Millisecond
 	// endWay and resultWay bound how long the end of a lease, and the result of the
 	// work that began it, take to the agent's loop: either may come first.
 	endWay, resultWay = 5, 30 // ms
@@ -42,67 +21,119 @@ const (
 	safeWithin = 1_000 // ms
 )
 
-// owner is the owner of a board's outputs, with the rules of fieldagent/gpio in
-// virtual time: it waits for nobody, and ends leases whatever disk, loop and link do.
+// owner is the owner of a board's outputs: the real core of fieldagent/lines in virtual
+// time, over lines that fail on request. It waits for neither loop nor disk nor link.
 type owner struct {
-	a     *agent
-	rnd   *rand.Rand
-	on    map[string]bool
-	falls map[string]*fall
+	a   *agent
+	rnd *rand.Rand
+	m   *pinMap
+	// level is what the lines have really. It outlives processes.
+	level map[wire.LineKey]bool
+
+	core   *lines.Core // nil while no process runs
+	wakeAt time.Duration
+	hands  bool // what the core knows of the LOCAL switch
+	packed string
+	pulses map[uint64]*work // that wait for the end of their pulse
+	lastID uint64
+	causes map[string]wire.Token
+	tries  map[string]int // how often the end of what a cause has set still fails
+	asked  *asked
 }
 
-// fall is an output that will go to its safe level by itself.
-type fall struct {
-	due    time.Duration // mono of the board
-	token  wire.Token    // of what set it
-	why    wire.LeaseEnd // once it has worked
-	lease  bool          // somebody waits for its end
-	failed bool          // that it failed was told
-	tries  int           // so many will fail
+// asked is a request while its drives are made.
+type asked struct {
+	x    *work
+	code wire.Code // how it is to go
+	fate lines.Fate
 }
 
 func newOwner(a *agent) *owner {
-	return &owner{a: a, rnd: a.w.stream("pins " + a.tag), on: map[string]bool{}, falls: map[string]*fall{}}
+	o := &owner{a: a, rnd: a.w.stream("pins " + a.tag), m: newPinMap(), level: map[wire.LineKey]bool{}}
+	o.rest()
+	return o
 }
 
-// start is the start of the process: safe levels, before anything else.
+// rest gives the lines the levels that a resistor decides when there is no power.
+func (o *owner) rest() {
+	for k := range o.m.pins {
+		if p := &o.m.pins[k]; p.output {
+			o.set(p.line, p.safe, nil)
+		}
+	}
+}
+
+// start is the start of the process: the lines are opened at their safe levels, before
+// anything else.
 func (o *owner) start() {
-	o.falls = map[string]*fall{}
-	o.allSafe("start")
+	o.core = lines.New(lines.Config{Autonomy: o.a.autonomy, Lines: o.m.lines()}, o.a.clock.mono())
+	o.wakeAt, o.hands, o.packed = 0, false, ""
+	o.pulses, o.causes, o.tries = map[uint64]*work{}, map[string]wire.Token{}, map[string]int{}
+	o.allSafe()
 	o.a.w.check.startedSafe(o.a)
 }
 
-// gone is the end of the process. Without power a resistor decides; an orderly end
-// sets the safe levels; after a crash the lines stay as they were until the service
-// manager has them set.
+// seed gives the core what the journal knows, before anything is driven.
+func (o *owner) seed(c *executor.Core) {
+	o.step(lines.Seed{Marks: c.Marks(), Holds: c.Holds()})
+	for _, p := range c.Pulses() {
+		o.step(lines.Leftover{Line: p.Line, Off: p.Off})
+	}
+	o.readHand()
+}
+
+// gone is the end of the process. Without power a resistor decides; an orderly end sets
+// the safe levels; after a crash the lines stay as they were until the service manager
+// has them set.
 func (o *owner) gone(power, killed bool) {
-	o.falls = map[string]*fall{}
-	if power || !killed {
-		o.allSafe("end")
+	o.core = nil
+	if power {
+		o.rest()
+		return
+	}
+	if !killed {
+		o.allSafe()
 		return
 	}
 	boots := o.a.boots
 	o.a.w.after(between(o.rnd, 20, safeWithin), func() {
 		if o.a.boots == boots && o.a.life == nil {
-			o.allSafe("after a crash")
+			o.allSafe()
 		}
 	})
 }
 
-// allSafe drives the safe levels when no process holds leases.
-func (o *owner) allSafe(when string) {
-	for k := range outputs {
-		o.drive(outputs[k].name, false, wire.Token{}, when)
+// allSafe drives the safe levels when no core decides.
+func (o *owner) allSafe() {
+	for k := range o.m.pins {
+		if p := &o.m.pins[k]; p.hasSafe {
+			o.set(p.line, p.safe, nil)
+		}
 	}
 }
 
-func (o *owner) drive(pin string, on bool, by wire.Token, why string) {
-	if o.on[pin] != on {
-		o.a.w.log(o.a.tag, "pin %s goes %v: %s", pin, onOff(on), why)
-		o.a.w.mix("pin", uint64(o.a.index), by.Seq)
+// set gives a line a level. d is the drive that asks for it, nil for none.
+func (o *owner) set(l wire.LineKey, level bool, d *lines.Drive) {
+	if o.level[l] != level {
+		o.a.w.log(o.a.tag, "line %s goes %v: %s", o.name(l), onOff(level), why(d))
+		o.a.w.mix("pin", uint64(o.a.index), uint64(l))
 	}
-	o.on[pin] = on
-	o.a.w.check.moved(o.a, pin, on)
+	o.level[l] = level
+	o.a.w.check.moved(o.a, l, level)
+}
+
+func (o *owner) name(l wire.LineKey) string {
+	if p := o.m.byLine[l]; p != nil {
+		return p.name
+	}
+	return "?"
+}
+
+func why(d *lines.Drive) string {
+	if d == nil {
+		return "no process"
+	}
+	return [...]string{"asked", "pulse ends", "lease ends", "owed", "loss", "LOCAL", "stop", "reload", "left over"}[d.Why] + " " + d.Cause
 }
 
 func onOff(on bool) string {
@@ -112,32 +143,81 @@ func onOff(on bool) string {
 	return "off"
 }
 
-// set drives an output, for hold if that is not 0. One that is refused may have
-// moved all the same: then what held before still holds, and otherwise it falls
-// back as if the command had worked.
-func (o *owner) set(t wire.Token, pin string, on bool, hold time.Duration, lease, refused bool) {
-	next := &fall{due: o.a.clock.mono() + hold, token: t, why: wire.LeaseExpired, lease: lease, tries: tries(o.a.w.seed, t)}
-	o.drive(pin, on, t, "command")
-	o.a.w.check.commanded(o.a, pin, on, t, hold, refused)
-	if refused {
-		if next.lease = false; hold > 0 && o.falls[pin] == nil {
-			o.arm(pin, next)
-		}
-		return
+// step gives an input to the core and does what it decides.
+func (o *owner) step(in lines.Input) lines.Output {
+	if o.core == nil {
+		return lines.Output{Deadline: lines.NoDeadline}
 	}
-	if hold == 0 && mutant.On(mutant.LeaseUnreplaced) {
-		return
+	out := lines.Play(o.core, o.a.clock.mono, in, o.drive)
+	for _, e := range out.Ends {
+		o.ended(e)
 	}
-	o.endFall(pin, wire.LeaseReplaced)
-	if lease {
-		o.a.w.check.leased(o.a, pin, t)
-	}
-	if hold > 0 {
-		o.arm(pin, next)
-	}
+	o.wake(out.Deadline)
+	o.tellLevels()
+	return out
 }
 
-// tries is how often the fall-back of what a token set fails at first: mostly never.
+// wake ticks at the core's deadline.
+func (o *owner) wake(at time.Duration) {
+	if at == lines.NoDeadline || at == o.wakeAt {
+		return
+	}
+	o.wakeAt = at
+	o.a.later(o.a.clock.truly(at), func() {
+		if o.wakeAt == at {
+			o.wakeAt = 0
+			o.step(lines.Tick{})
+		}
+	})
+}
+
+// drive moves one line and says what became of it.
+func (o *owner) drive(d lines.Drive) lines.Fate {
+	if d.Why == lines.WhyWant {
+		return o.driveAsked(d)
+	}
+	if o.fails(d.Cause) {
+		o.a.w.check.stuck(o.a, d.Line, o.causes[d.Cause])
+		return lines.Unmoved
+	}
+	o.a.w.check.ownAct(o.a, d)
+	o.set(d.Line, d.Level, &d)
+	return lines.Moved
+}
+
+func (o *owner) driveAsked(d lines.Drive) lines.Fate {
+	q := o.asked
+	o.causes[d.Cause] = q.x.Token
+	if q.code != wire.CodeIO {
+		o.a.w.check.asked(o.a, q.x, d, true, true)
+		o.set(d.Line, d.Level, &d)
+		q.fate = lines.Moved
+		return q.fate
+	}
+	o.a.w.check.missed(o.a, d.Line)
+	if q.fate = lines.Unmoved; chance(o.rnd, 0.6) {
+		q.fate = lines.Doubtful
+		moves := chance(o.rnd, 0.5)
+		o.a.w.check.asked(o.a, q.x, d, moves, false)
+		if moves {
+			o.set(d.Line, d.Level, &d)
+		}
+	}
+	return q.fate
+}
+
+// fails reports whether a drive of the core's own fails: mostly never, and sometimes a
+// few times for the end of what one cause has set.
+func (o *owner) fails(cause string) bool {
+	n, ok := o.tries[cause]
+	if t := o.causes[cause]; !ok && cause != "" {
+		n = tries(o.a.w.seed, t)
+	}
+	o.tries[cause] = max(n-1, 0)
+	return n > 0
+}
+
+// tries is how often the fall-back of what a token set fails at first.
 func tries(seed uint64, t wire.Token) int {
 	r := rand.New(rand.NewPCG(seed^t.Seq, uint64(t.Shard)+77))
 	if r.IntN(20) > 0 {
@@ -146,114 +226,230 @@ func tries(seed uint64, t wire.Token) int {
 	return 1 + r.IntN(4)
 }
 
-func (o *owner) arm(pin string, f *fall) {
-	o.falls[pin] = f
-	o.a.later(o.a.clock.truly(f.due), func() {
-		if o.falls[pin] == f && o.a.clock.mono() >= f.due {
-			o.fallBack(pin, f.why)
-		}
-	})
+// want asks the core for a level and returns how that went. Right before the line moves
+// the switch is read, and the time limit is looked at once more (A15).
+func (o *owner) want(x *work, code wire.Code, w lines.Want) (wire.Code, lines.Fate) {
+	o.readHand()
+	if x.NotAfter != 0 && o.a.core.Clock().Late(o.a.now(), x.NotAfter, x.Towards) {
+		return wire.CodeExpired, lines.Unmoved
+	}
+	o.asked = &asked{x: x, code: code}
+	w.Cause, w.Order = x.Token.String(), x.Order
+	out := o.step(w)
+	q := o.asked
+	o.asked = nil
+	if out.Refused.Reason != lines.NotRefused {
+		return refusedAs(out.Refused), lines.Unmoved
+	}
+	return code, q.fate
 }
 
-// endFall forgets a fall-back and tells whoever waits for the end of a lease.
-func (o *owner) endFall(pin string, why wire.LeaseEnd) {
-	f := o.falls[pin]
-	if f == nil {
+// refusedAs is the code of a refusal by the owner.
+func refusedAs(r lines.Refusal) wire.Code {
+	switch r.Reason {
+	case lines.NoLine:
+		return wire.CodeNoSuchPin
+	case lines.TooLong:
+		return wire.CodeBadArgs
+	case lines.Superseded:
+		return wire.CodeSuperseded
+	case lines.HeldSafe:
+		return wire.CodeHeldSafe
+	case lines.ByHand, lines.HandsDoubt:
+		return wire.CodeLocal
+	case lines.Lost:
+		return wire.CodeDependency
+	case lines.Busy:
+		return wire.CodeBusy
+	case lines.Stopping:
+		return wire.CodeCancelled
+	}
+	return wire.CodeUnsupported
+}
+
+// ended passes on the end of a level: to the pulse that waits for it, or to the loop.
+func (o *owner) ended(e lines.End) {
+	t := o.causes[e.Cause]
+	o.a.w.check.leaseOver(o.a, e, t)
+	if x := o.pulses[e.ID]; e.ID != 0 && x != nil {
+		if e.Why == wire.LeaseFailed {
+			return
+		}
+		delete(o.pulses, e.ID)
+		o.pulseOver(x, e)
 		return
 	}
-	delete(o.falls, pin)
-	o.a.w.check.leaseOver(o.a, pin, f.token, why)
-	if f.lease || f.failed || why == wire.LeaseExpired {
-		o.tell(f.token, why)
-	}
-}
-
-func (o *owner) tell(t wire.Token, why wire.LeaseEnd) {
-	at := o.a.clock.mono()
+	at, level := o.a.clock.mono(), e.Level
 	o.a.later(between(o.rnd, 0, endWay), func() {
-		o.a.input(executor.LeaseEnded{Token: t, Why: why, Ago: o.a.clock.mono() - at})
+		o.a.input(executor.LeaseEnded{Token: t, Why: e.Why, Ago: o.a.clock.mono() - at, Level: &level})
 	})
 }
 
-// fallBack drives the safe level. What does not work is tried again.
-func (o *owner) fallBack(pin string, why wire.LeaseEnd) {
-	f := o.falls[pin]
-	if f != nil && f.tries > 0 {
-		f.tries--
-		o.a.w.check.stuck(o.a, pin, f.token)
-		if !f.failed && (f.lease || f.why == wire.LeaseExpired) {
-			f.failed = true
-			o.tell(f.token, wire.LeaseFailed)
-		}
-		f.why, f.due = why, o.a.clock.mono()+fallAgain
-		o.arm(pin, f)
+// pulseOver ends the work of a pulse.
+func (o *owner) pulseOver(x *work, e lines.End) {
+	code := wire.CodeCancelled // by a newer instruction, a cancel, or the board itself
+	switch {
+	case e.Why != wire.LeaseExpired:
+		o.a.w.check.cut(x)
+	case x.fate.code == wire.CodeUnknown:
+		code = wire.CodeUnknown
+	default:
+		code = wire.CodeOK
+	}
+	r := executor.Result{Code: code}
+	if p := o.m.byLine[e.Line]; p != nil && p.away(e.Level) {
+		r.Lease = &executor.Lease{Pin: p.name, Level: p.safe, Plain: p.maxOn == 0}
+		o.a.w.check.leased(o.a, p, x, p.maxOn == 0)
+	}
+	x.pulsing = false
+	o.a.finish(x, r)
+}
+
+// tellLevels tells the loop how the outputs stand, if that is news.
+func (o *owner) tellLevels() {
+	var list []wire.Level
+	for k := range o.m.pins {
+		list = append(list, o.core.Level(o.m.pins[k].line))
+	}
+	b := wire.PackLevels(list)
+	if string(b) == o.packed {
 		return
 	}
-	by := wire.Token{}
-	if f != nil {
-		by = f.token
+	o.packed = string(b)
+	o.a.input(executor.Levels{Levels: b})
+}
+
+// readHand reads the LOCAL switch, and the lines if it was thrown.
+func (o *owner) readHand() {
+	if o.hands == o.a.local || o.core == nil {
+		return
 	}
-	o.a.w.check.fell(o.a, pin, by, why)
-	o.drive(pin, false, by, why.String())
-	o.endFall(pin, why)
+	o.hands = o.a.local
+	in := lines.Local{Read: map[wire.LineKey]bool{}}
+	if o.hands {
+		in.Hands = lines.HandsOn
+	}
+	for l, level := range o.level {
+		in.Read[l] = level
+	}
+	o.step(in)
 }
 
 // Fall implements round.Hands.
 func (a *agent) Fall(executor.Fall) {
-	a.later(between(a.pins.rnd, 0, endWay), func() {
-		for _, p := range outputs {
-			// The owner calls what the safe levels end replaced; the core knows better.
-			a.pins.fallBack(p.name, wire.LeaseReplaced)
+	a.later(between(a.pins.rnd, 0, endWay), func() { a.pins.step(lines.Stop{}) })
+}
+
+// Contact implements round.Hands.
+func (a *agent) Contact() { a.pins.step(lines.Heard{At: a.clock.mono()}) }
+
+// Hold implements round.Hands.
+func (a *agent) Hold(keys []wire.LineKey) { a.pins.step(lines.Hold{Lines: keys}) }
+
+// EndLease implements round.Hands.
+func (a *agent) EndLease(t wire.Token) { a.pins.step(lines.Cancel{Cause: t.String()}) }
+
+// safeFrame is a compact frame towards safe: it is for the owner, whatever the loop does.
+func (a *agent) safeFrame(f wire.CompactSafe) {
+	if a.pins.core == nil {
+		return
+	}
+	code := wire.CodeNone
+	a.pins.readHand()
+	for k := range a.pins.m.pins {
+		p := &a.pins.m.pins[k]
+		if !p.hasSafe || f.Line != 0 && f.Line != p.line.Hash() {
+			continue
+		}
+		a.pins.asked = &asked{x: &work{frame: f.Seq}, code: wire.CodeOK}
+		out := a.pins.step(lines.Want{Line: p.line, Safe: true, Order: f.Seq, Unmarked: true})
+		a.pins.asked = nil
+		if c := refusedAs(out.Refused); out.Refused.Reason == lines.NotRefused {
+			code = wire.CodeDriven
+		} else if code == wire.CodeNone {
+			code = c
+		}
+	}
+	if code != wire.CodeNone {
+		a.narrow.up(wire.CompactAck{Seq: f.Seq, Attempt: 1, Code: code})
+	}
+}
+
+// urgentAfter is how long the loop has to take something towards safe; then it is
+// stuck, and the pins do not wait for it.
+const urgentAfter = 300 * time.Millisecond
+
+// urgent brings what is towards safe to the owner if the loop does not take it, as
+// fieldagent does it: the loop gets the same message and settles it when it can.
+func (a *agent) urgent(in *wire.Instruction) {
+	act, err := wire.ParseAct(in.Intent, in.Args)
+	if err != nil || !act.Towards(a.pins.m.safe) || a.pins.core == nil {
+		return
+	}
+	a.untaken[in.Token] = true
+	a.later(urgentAfter, func() {
+		if a.untaken[in.Token] && !(in.NotAfter != 0 && a.core.Clock().Late(a.now(), in.NotAfter, true)) {
+			delete(a.untaken, in.Token)
+			a.drivePast(in, act)
 		}
 	})
 }
 
-// Contact implements round.Hands.
-func (a *agent) Contact() {}
-
-// Hold implements round.Hands.
-func (a *agent) Hold([]wire.LineKey) {}
-
-// EndLease implements round.Hands.
-func (a *agent) EndLease(wire.Token) {}
-
-// request is what the arguments of an instruction ask of an output.
-type request struct {
-	output *output // nil for none of them
-	on     bool
-	maxOn  time.Duration // 0 for none
-	span   time.Duration // of a watch
-	every  time.Duration // between its reports
+// drivePast drives past the loop, and says so.
+func (a *agent) drivePast(in *wire.Instruction, act wire.Act) {
+	order := in.Order
+	if order == 0 {
+		order = in.Seq
+	}
+	keys := slices.Clone(in.Lines)
+	for _, p := range a.pins.m.of(act) {
+		if !slices.Contains(keys, p.line) {
+			keys = append(keys, p.line)
+		}
+	}
+	done := false
+	x := &work{Work: executor.Work{Token: in.Token, Seq: in.Seq, Order: order, Hold: act.Traits.Safe, Towards: true, Again: true}, act: act}
+	a.pins.readHand()
+	for _, l := range keys {
+		if p := a.pins.m.byLine[l]; p == nil || !p.hasSafe {
+			continue
+		}
+		a.pins.asked = &asked{x: x, code: wire.CodeOK}
+		out := a.pins.step(lines.Want{Line: l, Safe: true, Order: order, Hold: x.Hold, Cause: "safe:urgent:" + in.Token.String()})
+		a.pins.asked = nil
+		done = done || out.Refused.Reason == lines.NotRefused
+	}
+	a.w.log(a.tag, "drives %d past the loop: %v", in.Seq, done)
+	if done {
+		a.Primary(&wire.Report{States: []wire.State{{Seq: in.Seq, Token: in.Token, Status: wire.StatusDriven}}})
+	}
 }
 
-func requested(args wire.RawMap) (q request) {
-	m, err := wire.DecodeMap(args)
-	if err != nil {
-		return q
+// reload exchanges the lines of two names, as the shell does it: what runs stays at its
+// line.
+func (a *agent) reload(x, y string) {
+	o := a.pins
+	if o.core == nil || o.keepsOpen(x, y) {
+		return
 	}
-	ms := func(name string) time.Duration {
-		n, _ := m[name].(uint64)
-		return time.Duration(n) * time.Millisecond
-	}
-	pin, _ := m["pin"].(string)
-	level, _ := m["level"].(uint64)
-	return request{output: outputOf(pin), on: level == 1, maxOn: ms("max_on_ms"), span: ms("for_ms"), every: ms("every_ms")}
+	a.w.log(a.tag, "the pin map is reloaded: %s and %s exchange their lines", x, y)
+	next := o.m.exchanged(x, y)
+	a.w.check.reloaded(a, next)
+	o.m = next
+	o.step(lines.Remap{Lines: o.m.lines()})
+	o.packed = ""
+	a.input(executor.Pins{Names: o.m.names(), Traits: o.m.traits()})
+	o.tellLevels()
 }
 
-// hold is for how long a write is good, 0 for ever.
-func (q *request) hold() time.Duration {
-	switch {
-	case !q.on:
-		return 0
-	case q.maxOn == 0:
-		return q.output.maxOn
-	}
-	return q.maxOn
-}
-
-// fitsMap reports whether the pin map allows the time.
-func (q *request) fitsMap() bool {
-	return q.output == nil || !q.on || q.output.maxOn == 0 || q.maxOn <= q.output.maxOn
+// keepsOpen reports whether an exchange would take the safe level from a line that
+// still has to go there: the shell refuses that.
+func (o *owner) keepsOpen(x, y string) bool {
+	open := o.core.Unsettled()
+	p, q := o.m.byName[x], o.m.byName[y]
+	_, left := open[p.line]
+	_, right := open[q.line]
+	return left && p.hasSafe && !q.hasSafe || right && q.hasSafe && !p.hasSafe
 }
 
 // pinFate is how a write or a pulse of an output ends if nobody interferes.
@@ -263,48 +459,14 @@ func pinFate(seed uint64, w executor.Work) (f fate) {
 	r := rand.New(rand.NewPCG(seed, h.Sum64()))
 	f = fate{takes: between(r, 1, 20), code: wire.CodeOK}
 	switch r.IntN(12) {
-	case 0:
+	case 0: // the owner is busy
 		f.takes = between(r, 200, 4_000)
 	case 1:
 		f.code = wire.CodeIO
 	case 2:
 		f.code = wire.CodeUnknown // the owner has not answered
+	case 3:
+		f.code = []wire.Code{wire.CodeBusy, wire.CodeFailed, wire.CodeDependency}[r.IntN(3)]
 	}
-	f.deaf = r.IntN(40) == 0
 	return f
-}
-
-// act is what a work does at its output, and its result. A pulse is on from its
-// start; see begin.
-func (o *owner) act(x *work, q *request, code wire.Code) executor.Result {
-	r := executor.Result{Code: code}
-	hold := q.hold()
-	switch {
-	case x.Intent == wire.IntentGPIOPulse:
-		o.set(x.Token, x.pin, false, 0, false, false)
-	case code == wire.CodeOK, code == wire.CodeUnknown: // it was done, and nobody said so
-		o.set(x.Token, x.pin, q.on, hold, hold > 0, false)
-	case code == wire.CodeIO && chance(o.rnd, 0.5):
-		o.set(x.Token, x.pin, q.on, hold, false, true)
-	}
-	if hold > 0 && (code == wire.CodeOK || code == wire.CodeUnknown) && x.Intent == wire.IntentGPIOWrite {
-		r.Lease = &executor.Lease{Pin: x.pin}
-	}
-	if r.Lease == nil || code != wire.CodeOK {
-		return r
-	}
-	payload, err := wire.EncodeMap(map[string]any{"pin": x.pin, "level": uint64(1), "max_on_ms": uint64(hold.Milliseconds()),
-		"until_ms": uint64(max(x.At+(o.a.w.now-x.begun+hold).Milliseconds(), 1))}, wire.MaxPayloadBytes)
-	if err != nil {
-		panic("bug: a result of the simulation: " + err.Error())
-	}
-	r.Payload = payload
-	return r
-}
-
-// begin is what a work does at its output when it begins.
-func (o *owner) begin(x *work) {
-	if x.Intent == wire.IntentGPIOPulse {
-		o.set(x.Token, x.pin, true, outputOf(x.pin).maxOn, false, false)
-	}
 }

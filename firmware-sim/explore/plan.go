@@ -18,7 +18,6 @@ const (
 	tasksPerSpan  = 14 // tasks of a site of any size, and
 	tasksPerNode  = 3  // so many more for each node
 	clientsOfSite = 2
-	pinsOfNode    = 4
 	// faultGap is the mean time between two faults of one machine or link.
 	faultGap = 12 * time.Second
 	// maxFaults bounds the faults of a large site.
@@ -74,6 +73,7 @@ func drawPlan(w *world, span time.Duration) []step {
 	}
 	list = append(list, drawStory(w, span)...)
 	list = append(list, drawPins(w, span, max(tasks, 1)+1)...)
+	list = append(list, drawOrder(w, span, list)...)
 	slices.SortStableFunc(list, func(a, b step) int { return cmp.Compare(a.at, b.at) })
 	return list
 }
@@ -95,7 +95,7 @@ func drawLong(r *rand.Rand) time.Duration {
 
 // drawTask draws a submission.
 func drawTask(w *world, r *rand.Rand, span time.Duration, number int) step {
-	s := &engine.Spec{Intent: []string{wire.IntentGPIOWrite, wire.IntentGPIOPulse, wire.IntentGPIORead, intentTurn, intentTurn}[r.IntN(5)],
+	s := &engine.Spec{Intent: []string{wire.IntentGPIOWrite, wire.IntentGPIOPulse, wire.IntentGPIORead, wire.IntentGPIOWrite, wire.IntentGPIOPulse, intentTurn}[r.IntN(6)],
 		Priority: wire.Priority(r.IntN(4)), TimeoutMs: uint32(between(r, 500, 8_000).Milliseconds())}
 	switch r.IntN(12) {
 	case 0:
@@ -122,11 +122,17 @@ func drawTask(w *world, r *rand.Rand, span time.Duration, number int) step {
 	if r.IntN(5) < 2 {
 		s.TaskID = fmt.Sprintf("task-%d", number)
 	}
-	pin := fmt.Sprintf("P%d", r.IntN(pinsOfNode))
+	m := map[string]any{"pin": plain[r.IntN(len(plain))]}
 	if r.IntN(25) == 0 {
-		pin = "missing"
+		m["pin"] = "missing"
 	}
-	args, err := wire.EncodeMap(map[string]any{"n": uint64(number), "pin": pin}, wire.MaxArgsBytes)
+	switch s.Intent {
+	case wire.IntentGPIOWrite:
+		m["level"] = uint64(r.IntN(2))
+	case wire.IntentGPIOPulse:
+		m["width_ms"] = uint64(between(r, 1, 300).Milliseconds())
+	}
+	args, err := wire.EncodeMap(m, wire.MaxArgsBytes)
 	if err != nil {
 		panic("bug: arguments of the simulation: " + err.Error())
 	}
@@ -146,7 +152,7 @@ func (s step) String() string {
 	switch {
 	case s.kind == opSubmit:
 		return t + fmt.Sprintf(" client %d: task %d, %s on %v%v", s.who, s.number, s.spec.Intent, s.spec.Nodes, label(s.spec.Label))
-	case s.kind > faultKinds && s.kind < handLocal:
+	case s.kind > faultKinds && s.kind < agentReload:
 		return t + fmt.Sprintf(" client %d", s.who)
 	}
 	return t + fmt.Sprintf(" %s, for %v", nodeName(s.who), s.long.Round(time.Millisecond))

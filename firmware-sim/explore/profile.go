@@ -23,6 +23,9 @@ const (
 	agentFail                  // the next sync fails
 	agentFull                  // the disk is full for a while
 	agentSlow                  // every sync takes long for a while
+	agentTight                 // for a while its disk has room for an append and none for a copy
+	agentHang                  // a sync takes up to minutes
+	agentRot                   // a power cut, and a bit of the journal is another one
 	agentClock                 // the wall clock jumps
 	linkCut                    // the connection breaks; both ends or one of them notice
 	linkHold                   // nothing passes for a while, then everything does (TCP)
@@ -48,6 +51,8 @@ const (
 	opQuiet   // a quiet period for a while
 	opDead    // a dead letter is forgotten
 
+	agentReload // the pin map of a board is replaced by one in which two names have changed their lines
+
 	handLocal // somebody throws the LOCAL switch of a board, for a while
 	handAway  // the cables of a board are pulled, for a while
 )
@@ -56,12 +61,12 @@ var kindNames = map[kind]string{
 	gatewayCut: "gateway-cut", gatewayFail: "gateway-fail", gatewayFull: "gateway-full", gatewaySlow: "gateway-slow",
 	gatewayClock: "gateway-clock", brokerRestart: "broker-restart", agentCut: "agent-cut", agentKill: "agent-kill",
 	agentStop: "agent-stop", agentWipe: "agent-wipe", agentFail: "agent-fail", agentFull: "agent-full",
-	agentSlow: "agent-slow", agentClock: "agent-clock", linkCut: "link-cut", linkHold: "link-hold",
+	agentSlow: "agent-slow", agentClock: "agent-clock", agentTight: "agent-tight", agentHang: "agent-hang", agentRot: "agent-rot", linkCut: "link-cut", linkHold: "link-hold",
 	linkHole: "link-hole", linkHalf: "link-half", linkSlow: "link-slow", narrowFlip: "narrow-flip",
 	gatewayCopy: "gateway-copy", gatewayRestore: "gateway-restore", agentCopy: "agent-copy", agentRestore: "agent-restore",
 	secondBoard: "second-board",
 	opSubmit:    "submit", opRepeat: "repeat", opChange: "change", opCancel: "cancel", opCancel1: "cancel-one", opGarbage: "garbage",
-	opRetry: "retry", opResolve: "resolve", opQuiet: "quiet", opDead: "dead-drop", handLocal: "local", handAway: "away",
+	opRetry: "retry", opResolve: "resolve", opQuiet: "quiet", opDead: "dead-drop", agentReload: "reload", handLocal: "local", handAway: "away",
 }
 
 func (k kind) String() string { return kindNames[k] }
@@ -97,7 +102,7 @@ func Profiles() []Profile {
 	links := []weight{{linkCut, 6}, {linkHold, 3}, {linkHole, 3}, {linkHalf, 3}, {linkSlow, 2}, {narrowFlip, 2}, {brokerRestart, 2}}
 	power := []weight{{gatewayCut, 3}, {agentCut, 4}, {agentKill, 3}, {agentStop, 2}, {agentWipe, 1}}
 	clocks := []weight{{gatewayClock, 2}, {agentClock, 4}}
-	disks := []weight{{gatewayFail, 2}, {gatewayFull, 1}, {gatewaySlow, 1}, {agentFail, 3}, {agentFull, 2}, {agentSlow, 2}}
+	disks := []weight{{gatewayFail, 2}, {gatewayFull, 1}, {gatewaySlow, 1}, {agentFail, 3}, {agentFull, 2}, {agentSlow, 2}, {agentTight, 2}, {agentHang, 2}, {agentRot, 1}}
 	list := []Profile{
 		{Name: "calm"},
 		{Name: "lossy", LeastLoss: 0.3, Loss: 0.3, Repeat: 0.1, NarrowLoss: 0.3},

@@ -13,6 +13,10 @@ func (w *world) perform(k int) {
 	switch {
 	case s.kind == opSubmit:
 		w.clients[s.who].submit(s)
+	case s.kind == agentReload:
+		if x := drawExchange(s.p); w.agents[s.who].life != nil {
+			w.agents[s.who].reload(x[0], x[1])
+		}
 	case s.kind >= handLocal:
 		w.byHand(w.agents[s.who], s)
 	case s.kind > faultKinds:
@@ -118,6 +122,12 @@ func (w *world) hurtAgent(a *agent, s *step) {
 		a.fullUntil = w.now + s.long
 	case agentSlow:
 		a.slowUntil = w.now + s.long
+	case agentTight:
+		a.tightUntil = w.now + s.long
+	case agentHang:
+		a.hang = 3 * s.long
+	case agentRot:
+		a.rot(s.p)
 	case agentClock:
 		a.clock.err += jump(s)
 		a.clock.synced = a.clock.synced && s.p > 0.3 && s.p < 0.7

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/executor"
+	"github.com/apollo-11/apollo11/fieldagent/lines"
 	"github.com/apollo-11/apollo11/wire"
 )
 
@@ -17,42 +18,20 @@ var errFull = fmt.Errorf("made by the simulation: %w", syscall.ENOSPC)
 // work is one execution at the pins.
 type work struct {
 	executor.Work
-	pin   string
-	begun time.Duration
-	done  bool
+	act     wire.Act
+	pin     string // the first that it names
+	fate    fate
+	frame   uint64 // of a compact frame towards safe: its number
+	begun   time.Duration
+	done    bool
+	aborted bool
+	pulsing bool // the owner has its pulse
 
 	watching *watching // nil for what is no watch
 }
 
-// pinOf reads the pin of a work's arguments; empty if there is none.
-func pinOf(args wire.RawMap) string {
-	m, err := wire.DecodeMap(args)
-	if err != nil {
-		return ""
-	}
-	pin, _ := m["pin"].(string)
-	return pin
-}
-
-// judge is the board's opinion on an instruction.
-func judge(intent string, args wire.RawMap) executor.Verdict {
-	switch intent {
-	case wire.IntentGPIOWrite, wire.IntentGPIOPulse, wire.IntentGPIORead, wire.IntentGPIOWatch, intentTurn:
-	default:
-		return executor.Verdict{Code: wire.CodeUnknownIntent, Detail: intent}
-	}
-	pin := pinOf(args)
-	if pin == "" || pin == "missing" {
-		return executor.Verdict{Code: wire.CodeNoSuchPin, Detail: pin}
-	}
-	if intent == wire.IntentGPIOWatch {
-		return executor.Verdict{Watch: true}
-	}
-	if q := requested(args); !q.fitsMap() {
-		return executor.Verdict{Code: wire.CodeBadArgs, Detail: "max_on"}
-	}
-	return executor.Verdict{Lines: []wire.LineKey{wire.LineOf(pin)}, Actuates: intent != wire.IntentGPIORead}
-}
+// owned reports whether it drives a pin by way of the owner.
+func (x *work) owned() bool { return x.act.Sets }
 
 // fate is how a work will end if nobody interferes.
 type fate struct {
@@ -89,74 +68,182 @@ func fateOf(seed uint64, w executor.Work) fate {
 
 // Start implements round.Hands.
 func (a *agent) Start(w executor.Work) {
-	x := &work{Work: w, pin: pinOf(w.Args), begun: a.w.now}
+	x := &work{Work: w, begun: a.w.now}
+	x.act, _ = wire.ParseAct(w.Intent, w.Args) // what can't be read is refused by judge
+	if len(x.act.Pins) > 0 {
+		x.pin = x.act.Pins[0]
+	}
 	a.w.mix("start", uint64(a.index), w.Token.Seq, w.Seq)
-	a.w.log(a.tag, "starts %d attempt %d (%v): %s on %s", w.Seq, w.Attempt, w.Token, w.Intent, x.pin)
+	a.w.log(a.tag, "starts %d attempt %d (%v): %s on %s, number %d, again %v", w.Seq, w.Attempt, w.Token, w.Intent, x.pin, w.Order, w.Again)
 	a.w.check.started(a, x)
+	if w.Again {
+		a.driveSafe(x, wire.CodeOK)
+		return
+	}
 	a.works[w.Token] = x
 	if a.copyRuns {
 		a.copyCard()
 	}
-	q := requested(w.Args)
-	if x.Intent == wire.IntentGPIOWatch {
-		a.watch(x, q)
+	switch {
+	case x.act.Watch:
+		a.watch(x)
+		return
+	case x.act.Release:
+		a.pins.step(lines.Release{Lines: w.Lines})
+		a.w.check.released(a, x)
+		a.finish(x, executor.Result{Code: wire.CodeOK})
 		return
 	}
-	a.lines[x.pin] = w.Token
-	f := a.fate(x)
-	if q.output != nil {
-		a.pins.begin(x)
+	if x.fate = fateOf(a.w.seed, w); x.owned() || x.Towards {
+		x.fate = pinFate(a.w.seed, w)
 	}
+	if x.Towards {
+		if x.fate.code != wire.CodeIO && x.fate.code != wire.CodeUnknown {
+			x.fate.code = wire.CodeOK
+		}
+		a.finish(x, a.driveSafe(x, x.fate.code))
+		return
+	}
+	f := &x.fate
 	if f.takes > w.Timeout && !f.deaf {
 		f.takes, f.code = w.Timeout, wire.CodeTimeout
 	}
-	a.later(f.takes, func() { a.finish(x, f.code) })
+	a.later(f.takes, func() {
+		switch {
+		case x.done:
+		case x.owned():
+			a.setPin(x)
+		default:
+			a.finish(x, executor.Result{Code: f.code})
+		}
+	})
 }
 
-// fate is how a work will end if nobody interferes.
-func (a *agent) fate(x *work) fate {
-	if requested(x.Args).output != nil {
-		return pinFate(a.w.seed, x.Work)
+// driveSafe drives the lines of something towards safe.
+func (a *agent) driveSafe(x *work, code wire.Code) executor.Result {
+	r := executor.Result{Code: wire.CodeNone}
+	driven := false
+	for _, l := range x.Lines {
+		if p := a.pins.m.byLine[l]; p == nil || !p.hasSafe {
+			continue
+		}
+		c, fate := a.pins.want(x, code, lines.Want{Line: l, Safe: true, Hold: x.Hold})
+		driven = driven || fate == lines.Moved
+		if c.Class() != wire.ClassSuccess && c != wire.CodeSuperseded || r.Code == wire.CodeNone {
+			r.Code = c
+		}
 	}
-	return fateOf(a.w.seed, x.Work)
+	if driven && r.Code == wire.CodeSuperseded {
+		r.Code = wire.CodeOK // what is newer elsewhere stands
+	}
+	if r.Code == wire.CodeNone {
+		r.Code = wire.CodeUnsupported
+	}
+	return r
+}
+
+// setPin is a write or the beginning of a pulse.
+func (a *agent) setPin(x *work) {
+	switch x.fate.code {
+	case wire.CodeOK, wire.CodeIO, wire.CodeUnknown:
+	default: // it does not come to asking
+		a.finish(x, executor.Result{Code: x.fate.code})
+		return
+	}
+	o := a.pins
+	p := o.m.byName[x.pin]
+	if p == nil || len(x.Lines) != 1 || p.line != x.Lines[0] {
+		a.finish(x, executor.Result{Code: wire.CodeMapChanged})
+		return
+	}
+	want := lines.Want{Line: p.line, Level: x.act.Level, For: x.act.MaxOn}
+	if !p.away(x.act.Level) {
+		want.For = 0 // the safe level has no limit
+	}
+	if x.act.Pulse {
+		o.lastID++
+		want.Width, want.ID, want.For = x.act.Lasts, o.lastID, 0
+		o.pulses[want.ID] = x
+		x.pulsing = true
+	}
+	code, fate := o.want(x, x.fate.code, want)
+	if x.act.Pulse {
+		if fate == lines.Moved {
+			return // its end comes from the owner
+		}
+		delete(o.pulses, want.ID)
+		x.pulsing = false
+	}
+	r := executor.Result{Code: code}
+	if fate == lines.Moved && p.away(x.act.Level) {
+		hold := x.act.MaxOn
+		if hold == 0 {
+			hold = p.maxOn
+		}
+		r.Lease = &executor.Lease{Pin: p.name, Level: p.safe, Plain: hold == 0}
+		a.w.check.leased(a, p, x, hold == 0)
+		if hold > 0 && code == wire.CodeOK {
+			r.Payload = leasePayload(p.name, p.away(true), hold, x.At+(a.w.now-x.begun+hold).Milliseconds())
+		}
+	}
+	a.finish(x, r)
+}
+
+func leasePayload(pin string, high bool, hold time.Duration, until int64) wire.RawMap {
+	level := uint64(0)
+	if high {
+		level = 1
+	}
+	b, err := wire.EncodeMap(map[string]any{"pin": pin, "level": level, "max_on_ms": uint64(hold.Milliseconds()), "until_ms": uint64(max(until, 1))}, wire.MaxPayloadBytes)
+	if err != nil {
+		panic("bug: a result of the simulation: " + err.Error())
+	}
+	return b
 }
 
 // Abort implements round.Hands.
 func (a *agent) Abort(t wire.Token) {
 	x := a.works[t]
-	if x == nil || x.watching == nil && a.fate(x).deaf {
+	if x == nil || x.watching == nil && x.fate.deaf {
 		return
 	}
-	a.later(between(a.rnd, 1, 50), func() { a.finish(x, wire.CodeCancelled) })
+	x.aborted = true
+	if x.pulsing {
+		a.later(between(a.rnd, 1, 10), func() {
+			if x.pulsing {
+				a.pins.step(lines.Cancel{Cause: t.String()})
+			}
+		})
+		return
+	}
+	a.later(between(a.rnd, 1, 50), func() {
+		if !x.pulsing {
+			a.finish(x, executor.Result{Code: wire.CodeCancelled})
+		}
+	})
 }
 
-func (a *agent) finish(x *work, code wire.Code) {
+func (a *agent) finish(x *work, r executor.Result) {
 	if x.done {
 		return
 	}
 	x.done = true
-	delete(a.works, x.Token)
-	if a.lines[x.pin] == x.Token {
-		delete(a.lines, x.pin)
-	}
-	a.w.log(a.tag, "has done %d attempt %d: %v", x.Seq, x.Attempt, code)
-	a.w.check.finished(a, x, code)
-	if x.watching != nil {
-		x.watching.look()
-		a.input(executor.Finished{Token: x.Token, Result: executor.Result{Code: code, Payload: x.watching.payload()}})
-		return
-	}
-	q := requested(x.Args)
-	if q.output == nil {
-		a.input(executor.Finished{Token: x.Token, Result: executor.Result{Code: code}})
-		return
-	}
-	r := a.pins.act(x, &q, code)
-	if r.Lease == nil {
+	a.w.log(a.tag, "has done %d attempt %d: %v", x.Seq, x.Attempt, r.Code)
+	a.w.check.finished(a, x, r.Code)
+	end := func() {
+		delete(a.works, x.Token)
 		a.input(executor.Finished{Token: x.Token, Result: r})
-		return
 	}
-	a.later(between(a.pins.rnd, 0, resultWay), func() { a.input(executor.Finished{Token: x.Token, Result: r}) })
+	switch {
+	case x.watching != nil:
+		x.watching.look()
+		r.Payload = x.watching.payload()
+		end()
+	case r.Lease != nil:
+		a.later(between(a.pins.rnd, 0, resultWay), end)
+	default:
+		end()
+	}
 }
 
 // Primary implements round.Hands.

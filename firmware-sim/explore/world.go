@@ -41,6 +41,8 @@ type world struct {
 	quietSince time.Duration // nothing has had to happen since; 0 for something has
 	plan       []step
 	story      story        // which memory is lost or doubled, if any
+	reloads    bool         // pin maps are reloaded
+	startMap   *pinMap      // of every board at the start
 	skip       map[int]bool // steps of the plan that are left out
 
 	gateway *gateway
@@ -58,7 +60,7 @@ type world struct {
 }
 
 func newWorld(o Options, p Profile) *world {
-	w := &world{seed: o.Seed, profile: p, byNode: map[string]*agent{}, byShort: map[string]*agent{}, skip: map[int]bool{}, trace: o.Trace, watch: o.watch, hash: 14695981039346656037}
+	w := &world{seed: o.Seed, profile: p, byNode: map[string]*agent{}, byShort: map[string]*agent{}, skip: map[int]bool{}, trace: o.Trace, watch: o.watch, startMap: newPinMap(), hash: 14695981039346656037}
 	for _, n := range o.Skip {
 		w.skip[n] = true
 	}

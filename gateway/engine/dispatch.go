@@ -177,7 +177,7 @@ func (e *Engine) letGo(i *inst) {
 		return
 	}
 	i.kept = false
-	if k := i.Code.Class(); i.node.online && i.By == 0 && k != wire.ClassSuccess && k != wire.ClassRefused {
+	if k := i.Code.Class(); i.node.online && k != wire.ClassSuccess && k != wire.ClassRefused {
 		m := &wire.Release{Seq: i.Seq}
 		e.send(i.node, m, &m.Through)
 	}

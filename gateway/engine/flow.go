@@ -59,7 +59,12 @@ func (e *Engine) mayFly(n *node) bool {
 	if mutant.On(mutant.WindowForgets) {
 		inside = 0
 	}
-	return n.online && !n.doubtful && !n.twins.on && !n.full && n.flying < window && inside < insideWindows*e.cfg.Window && len(n.queue) > 0
+	if !n.online || n.doubtful || n.twins.on || n.flying >= window || len(n.queue) == 0 {
+		return false
+	}
+	// What the agent keeps lines for has its place there: all that is inside may be
+	// waiting for it.
+	return n.queue[0].kept && n.queue[0].State == StateRetrying || !n.full && inside < insideWindows*e.cfg.Window
 }
 
 // noRoom takes back an attempt that the agent had no room for. That is no failure: it

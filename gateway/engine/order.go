@@ -340,7 +340,8 @@ func (e *Engine) pressed(i *inst) bool {
 		if l == &i.node.all && !i.board {
 			continue
 		}
-		if t := l.last; t != nil && t.i != i && t.i.wants && !e.restrained(t.i) {
+		// One that is inside the agent waits there for the lines that are kept for this one.
+		if t := l.last; t != nil && t.i != i && (t.i.wants && !e.restrained(t.i) || t.i.inside) {
 			return true
 		}
 	}

@@ -320,8 +320,8 @@ func (e *Engine) processed(now Now, i *inst, r report) {
 	switch {
 	case r.code == wire.CodeExpired, lost:
 		to = StateTimeout
-	case r.code == wire.CodeSuperseded && i.Begun:
-		to = StateTimeout // this attempt has not begun; one before it may have
+	case class == wire.ClassCancelled && i.Begun:
+		to = StateTimeout // this attempt has not had its effect; one before it may have
 	}
 	switch {
 	case mutant.On(mutant.TableIgnored):

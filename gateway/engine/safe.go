@@ -239,11 +239,18 @@ func (e *Engine) compactSafe(now Now, n *node, a wire.CompactAck) bool {
 		return false
 	}
 	i := e.byOrder(n, a.Seq)
-	switch {
-	case a.Code == wire.CodeDriven:
+	if a.Code == wire.CodeDriven {
 		e.drive(now, i, PathNarrowband)
 		return true // one that has ended meanwhile needs no word
-	case i == nil || a.Code.Class() != wire.ClassRefused || i.Attempt == a.Attempt && i.Order == 0:
+	}
+	if i == nil {
+		if i = e.insts[a.Seq]; i == nil || i.node != n || !i.safe {
+			return false
+		}
+	}
+	// An answer to the frame looks like one to the first attempt. What does not say that
+	// it was done is not believed as the end of that: its event will tell.
+	if k := a.Code.Class(); a.Attempt != 1 || k == wire.ClassProgress || k == wire.ClassSuccess {
 		return false
 	}
 	if a.Code == wire.CodeLocal {
