@@ -140,12 +140,20 @@ func (e *Engine) endSuperseded(now Now, i *inst, why string) {
 }
 
 // renewal lets a renewed lease stand for the older one right before it that was not
-// sent yet (docs/safety.md 8).
+// sent yet, and gives it its own length as a time limit if it has none: a renewal that
+// comes later than that renews nothing (docs/safety.md 8).
 func (e *Engine) renewal(now Now, o *inst) {
 	if o.task.act.MaxOn == 0 || !o.task.act.Sets || len(o.places) != 2 {
 		return
 	}
-	if p := o.places[1].prev; p != nil && p.i.By == 0 && e.unsent(p.i) && !p.i.MayHaveRun() && sumOf(p.i) == sumOf(o) {
+	p := o.places[1].prev
+	if p == nil && o.places[1].l.newest.sum != sumOf(o) || p != nil && sumOf(p.i) != sumOf(o) {
+		return
+	}
+	if o.NotAfter == 0 {
+		o.NotAfter = now.Wall + o.task.act.MaxOn.Milliseconds()
+	}
+	if p != nil && p.i.By == 0 && e.unsent(p.i) && !p.i.MayHaveRun() {
 		e.supersededBy(now, p.i, o)
 	}
 }
