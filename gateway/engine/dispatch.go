@@ -134,7 +134,7 @@ func (e *Engine) dispatch(now Now, i *inst) {
 	}
 	if i.State == StatePending {
 		e.move(now, i, StateDispatched, Entry{What: what, Path: PathPrimary})
-	} else {
+	} else if !i.untold() {
 		e.log(now, i, Entry{What: what, Path: PathPrimary})
 	}
 	m := &wire.Instruction{Seq: i.Seq, Key: i.Key(e.cfg.Site), Token: i.Token, Attempt: i.Attempt,

@@ -49,6 +49,13 @@ func (e *Engine) sendSafe(now Now, n *node) {
 	}
 }
 
+// untold reports whether one more copy is not worth an entry: what is sent without a
+// budget must not make a timeline without end.
+func (i *inst) untold() bool {
+	const told = 8
+	return i.safe && i.resends > told && i.resends&(i.resends-1) != 0
+}
+
 // supersede withdraws what is older and open on the lines of an instruction towards
 // safe. It is final: neither a refusal, nor an expiry, a cancel or the loss of
 // the newer one brings it back.
