@@ -377,6 +377,9 @@ func (e *Engine) retry(now Now, i *inst) bool {
 	if i.Retries >= i.Retry.Max || i.Attempt == wire.MaxAttempt || i.CancelBy != "" || i.By != 0 || i.overdue {
 		return false
 	}
+	if seq, _ := e.newerThan(i); i.safe && seq != 0 {
+		return false // no line is kept for it: something newer may have begun there
+	}
 	wait := e.retryWait(i)
 	at := now.Wall + wait.Milliseconds()
 	if i.NotAfter != 0 && at >= i.NotAfter {
