@@ -134,7 +134,7 @@ func (e *Engine) dispatch(now Now, i *inst) {
 	}
 	if i.State == StatePending {
 		e.move(now, i, StateDispatched, Entry{What: what, Path: PathPrimary})
-	} else {
+	} else if !i.untold() {
 		e.log(now, i, Entry{What: what, Path: PathPrimary})
 	}
 	m := &wire.Instruction{Seq: i.Seq, Key: i.Key(e.cfg.Site), Token: i.Token, Attempt: i.Attempt,
@@ -376,6 +376,9 @@ func repeatable(i *Instruction) bool {
 func (e *Engine) retry(now Now, i *inst) bool {
 	if i.Retries >= i.Retry.Max || i.Attempt == wire.MaxAttempt || i.CancelBy != "" || i.By != 0 || i.overdue {
 		return false
+	}
+	if seq, _ := e.newerThan(i); i.safe && seq != 0 {
+		return false // no line is kept for it: something newer may have begun there
 	}
 	wait := e.retryWait(i)
 	at := now.Wall + wait.Milliseconds()

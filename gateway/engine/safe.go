@@ -49,6 +49,13 @@ func (e *Engine) sendSafe(now Now, n *node) {
 	}
 }
 
+// untold reports whether one more copy is not worth an entry: what is sent without a
+// budget must not make a timeline without end.
+func (i *inst) untold() bool {
+	const told = 8
+	return i.safe && i.resends > told && i.resends&(i.resends-1) != 0
+}
+
 // supersede withdraws what is older and open on the lines of an instruction towards
 // safe. It is final: neither a refusal, nor an expiry, a cancel or the loss of
 // the newer one brings it back.
@@ -140,12 +147,20 @@ func (e *Engine) endSuperseded(now Now, i *inst, why string) {
 }
 
 // renewal lets a renewed lease stand for the older one right before it that was not
-// sent yet (docs/safety.md 8).
+// sent yet, and gives it its own length as a time limit if it has none: a renewal that
+// comes later than that renews nothing (docs/safety.md 8).
 func (e *Engine) renewal(now Now, o *inst) {
 	if o.task.act.MaxOn == 0 || !o.task.act.Sets || len(o.places) != 2 {
 		return
 	}
-	if p := o.places[1].prev; p != nil && p.i.By == 0 && e.unsent(p.i) && !p.i.MayHaveRun() && sumOf(p.i) == sumOf(o) {
+	p := o.places[1].prev
+	if p == nil && o.places[1].l.newest.sum != sumOf(o) || p != nil && sumOf(p.i) != sumOf(o) {
+		return
+	}
+	if o.NotAfter == 0 {
+		o.NotAfter = now.Wall + o.task.act.MaxOn.Milliseconds()
+	}
+	if p != nil && p.i.By == 0 && e.unsent(p.i) && !p.i.MayHaveRun() {
 		e.supersededBy(now, p.i, o)
 	}
 }
