@@ -199,7 +199,7 @@ func (c *checker) heardOf(seq uint64) bool {
 func (c *checker) pathOf(a *agent) (p pathway, open bool) {
 	g, l := c.w.gateway, a.link
 	p = pathway{g.process, a.life, l.brokerEnd}
-	open = g.process != nil && a.life != nil && l.brokerEnd != nil && l.agentEnd == l.brokerEnd && c.knows(a).in == l.agentEnd.session &&
+	open = g.process != nil && a.life != nil && l.brokerEnd != nil && l.agentEnd == l.brokerEnd && !l.agentEnd.torn && c.knows(a).in == l.agentEnd.session &&
 		c.w.now >= max(l.holdUntil, l.holeUntil, l.halfUp, l.halfDown, l.slowUntil, g.slowUntil, g.fullUntil) && len(g.blind) == 0 && !a.local &&
 		max(l.brokerEnd.up.last, l.brokerEnd.down.last) <= c.w.now+offEvery // nothing is still held back
 	return p, open
@@ -212,6 +212,9 @@ func (c *checker) mayRefuse(p *submission, r *engine.Refusal) bool {
 		return false
 	}
 	safe := act.Towards(c.w.startMap.safe) && !c.w.reloads
+	for _, n := range p.spec.Nodes {
+		safe = safe && c.book.cursors[n].Incarnation != 0 // before its first hello nobody knows its safe levels
+	}
 	switch r.Kind {
 	case engine.RefusedNoNode:
 		return true

@@ -292,8 +292,9 @@ func (c *checker) released(a *agent, x *work) {
 func (c *checker) reloaded(a *agent, next *pinMap) {
 	c.pins.reloads[a]++
 	for l, p := range next.byLine {
-		if p.hasSafe != a.pins.m.byLine[l].hasSafe {
-			c.line(a, l).newest = nil
+		if was := a.pins.m.byLine[l]; p.hasSafe != was.hasSafe || p.safe != was.safe {
+			f := c.line(a, l)
+			f.newest, f.by = nil, wire.Token{}
 		}
 	}
 }

@@ -230,8 +230,11 @@ func tries(seed uint64, t wire.Token) int {
 // the switch is read, and the time limit is looked at once more (A15).
 func (o *owner) want(x *work, code wire.Code, w lines.Want) (wire.Code, lines.Fate) {
 	o.readHand()
-	if x.NotAfter != 0 && o.a.core.Clock().Late(o.a.now(), x.NotAfter, x.Towards) {
-		return wire.CodeExpired, lines.Unmoved
+	if clock := o.a.core.Clock(); x.NotAfter != 0 && clock.Late(o.a.now(), x.NotAfter, x.Towards) {
+		if clock.Late(o.a.now(), x.NotAfter, true) {
+			return wire.CodeExpired, lines.Unmoved
+		}
+		return wire.CodeDependency, lines.Unmoved // the time is in doubt
 	}
 	o.asked = &asked{x: x, code: code}
 	w.Cause, w.Order = x.Token.String(), x.Order
