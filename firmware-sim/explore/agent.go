@@ -246,6 +246,13 @@ func (a *agent) round() {
 
 // perform carries an output out when its sync, if it needs one, is over.
 func (a *agent) perform(out executor.Output) {
+	if out.Contact {
+		a.Contact()
+	}
+	for _, w := range out.Urgent { // as round.Performer does it: before anything is written down
+		a.Start(w)
+	}
+	out.Contact, out.Urgent = false, nil
 	if len(out.Records) == 0 {
 		a.carry(out)
 		return

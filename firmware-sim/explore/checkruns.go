@@ -9,17 +9,18 @@ import (
 
 // run is one execution at the pins.
 type run struct {
-	token wire.Token
-	seq   uint64
-	life  *identity
-	by    *agent
-	at    time.Duration
-	over  time.Duration // when it ended
-	code  wire.Code     // CodeNone while it runs, and for ever if its process died
-	wiped bool          // its journal is gone
-	cut   bool          // a pulse that did not have its time
-	doubt bool          // it may have moved a line or not
-	acted bool          // it came as far as moving something
+	token   wire.Token
+	seq     uint64
+	life    *identity
+	by      *agent
+	at      time.Duration
+	over    time.Duration // when it ended
+	code    wire.Code     // CodeNone while it runs, and for ever if its process died
+	wiped   bool          // its journal is gone
+	aborted bool
+	cut     bool // a pulse that did not have its time
+	doubt   bool // it may have moved a line or not
+	acted   bool // it came as far as moving something
 }
 
 // Tolerance of the rule that nothing starts late; see lateBy.
@@ -153,7 +154,7 @@ func (c *checker) started(a *agent, x *work) {
 		c.w.counts.Unnoticed++
 	}
 	switch {
-	case c.runs[x.Token] != nil && !c.memory.unsure[x.Token] && !x.Again:
+	case c.runs[x.Token] != nil && !c.memory.unsure[x.Token] && !x.Towards:
 		c.w.counts.Duplicates++
 		c.fail("twice", "token %v of instruction %d is executed twice by %s", x.Token, x.Seq, a.id)
 	case !ok || had.seq != x.Seq:
@@ -189,7 +190,7 @@ func (c *checker) started(a *agent, x *work) {
 		retried = c.memory.redone[x.Seq]
 	}
 	for _, r := range runs {
-		if c.memory.unsure[r.token] || c.memory.older && retried {
+		if c.memory.unsure[r.token] || c.memory.older && retried || x.Towards {
 			continue
 		}
 		if r.by == a && c.reported[r.token] == wire.CodeOK || insists(x) && !retried && r.code.Class() != wire.ClassRetryable {

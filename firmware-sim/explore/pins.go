@@ -75,11 +75,11 @@ func (o *owner) start() {
 
 // seed gives the core what the journal knows, before anything is driven.
 func (o *owner) seed(c *executor.Core) {
+	o.readHand()
 	o.step(lines.Seed{Marks: c.Marks(), Holds: c.Holds()})
 	for _, p := range c.Pulses() {
 		o.step(lines.Leftover{Line: p.Line, Off: p.Off})
 	}
-	o.readHand()
 }
 
 // gone is the end of the process. Without power a resistor decides; an orderly end sets
