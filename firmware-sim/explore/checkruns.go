@@ -18,6 +18,7 @@ type run struct {
 	code    wire.Code     // CodeNone while it runs, and for ever if its process died
 	wiped   bool          // its journal is gone
 	aborted bool
+	towards bool
 	cut     bool // a pulse that did not have its time
 	doubt   bool // it may have moved a line or not
 	acted   bool // it came as far as moving something
@@ -62,7 +63,13 @@ func (c *checker) told(a *agent, m wire.Message, err time.Duration) {
 	switch m := m.(type) {
 	case *wire.Instruction:
 		if a.link.agentEnd == nil || k.in != a.link.agentEnd.session {
-			return // it is meant for somebody else
+			// It is meant for somebody else, or the loop has slept over the end of its
+			// connection: then it takes the time for doubtful.
+			k.doubt = k.doubt || k.heard && k.least-(m.SentAt-a.clock.mono().Milliseconds()) > clockSlack.Milliseconds()
+			if _, ok := c.boards.arrived[m.Token]; !ok {
+				c.boards.arrived[m.Token] = arrival{first: c.w.now, local: a.localTaken}
+			}
+			return
 		}
 		at = m.SentAt
 		c.arrives(a, m)
@@ -198,7 +205,7 @@ func (c *checker) started(a *agent, x *work) {
 				x.Intent, x.Seq, x.Token, r.token, r.code, r.wiped)
 		}
 	}
-	r := &run{token: x.Token, seq: x.Seq, life: a.life, by: a, at: c.w.now, acted: !x.owned() && !x.Towards}
+	r := &run{token: x.Token, seq: x.Seq, life: a.life, by: a, at: c.w.now, acted: !x.owned() && !x.Towards, towards: x.Towards}
 	c.runs[r.token] = r
 	if lost && c.memory.none[x.Seq] {
 		c.memory.gone[x.Seq] = append(runs, r)
