@@ -305,6 +305,9 @@ func (c *checker) reloaded(a *agent, next *pinMap) {
 		if was := a.pins.m.byLine[l]; p.hasSafe != was.hasSafe || p.safe != was.safe {
 			f := c.line(a, l)
 			f.newest, f.by = nil, wire.Token{}
+			if !p.away(f.level) {
+				f.until = 0 // it is the safe level now
+			}
 		}
 	}
 }
