@@ -172,8 +172,8 @@ func mapChanged(in *wire.Instruction, v Verdict) string {
 	if v.Map != "" {
 		return v.Map
 	}
-	if len(in.Lines) == 0 || v.Board {
-		return ""
+	if len(in.Lines) == 0 || len(v.Lines) == 0 {
+		return "" // the gateway does not know, or it holds no line of its own
 	}
 	for _, l := range in.Lines {
 		if !slices.Contains(v.Lines, l) {
