@@ -134,7 +134,7 @@ func (e *Engine) dispatch(now Now, i *inst) {
 	}
 	if i.State == StatePending {
 		e.move(now, i, StateDispatched, Entry{What: what, Path: PathPrimary})
-	} else {
+	} else if !i.untold() {
 		e.log(now, i, Entry{What: what, Path: PathPrimary})
 	}
 	m := &wire.Instruction{Seq: i.Seq, Key: i.Key(e.cfg.Site), Token: i.Token, Attempt: i.Attempt,
@@ -325,9 +325,10 @@ const (
 	ReasonExecution   = "execution_timeout" // started, but its end was not reported in time
 	ReasonForgotten   = "agent_forgot"      // the agent has lost its memory of it
 	ReasonCancelled   = "cancelled"
-	ReasonRestored    = "log_restored" // the log is an older copy: it may have been executed since
-	ReasonSuperseded  = "superseded"   // something newer stands for it: Instruction.By
-	ReasonOrderLost   = "order_lost"   // the agent knows something newer, and the log does not
+	ReasonReplaced    = "board_replaced" // it waited for a board or journal that was replaced
+	ReasonRestored    = "log_restored"   // the log is an older copy: it may have been executed since
+	ReasonSuperseded  = "superseded"     // something newer stands for it: Instruction.By
+	ReasonUnordered   = "order_lost"     // the agent knows something newer, and the log does not
 )
 
 // giveUp makes the gateway's opinion a state: TIMEOUT. The outcome is unknown

@@ -33,6 +33,22 @@
 // once. Everything else becomes CANCELLED when the agent says that it stopped, and
 // a retry after an unknown outcome goes back to TIMEOUT.
 //
+// # Order at a line
+//
+// Every unfinished instruction that may move something stands in the list of each of
+// its lines, by its number (docs/safety.md). Only the first of a list that is not past
+// is ever in the queue of its node: past is what the agent has confirmed (what has
+// ended, for an agent that follows no rules), what was withdrawn, and what has ended in
+// whatever way. Priority orders lines against each other: what waits lifts what it
+// waits for. What holds its line without a word ends after wire.OrderWait.
+//
+// Towards safe passes by all that: it is not in the queue, has no window and no budget,
+// is handed out in any doubt, and withdraws what is older on its lines when it is
+// submitted, for good. An agent's "superseded" is believed only if the engine knows the
+// newer one itself.
+//
+// Flow control counts what is inside an agent: sent, not ended, and not known to run.
+//
 // # After the end
 //
 // A lease is an output that a finished instruction has left on for a limited time

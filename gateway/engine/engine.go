@@ -72,66 +72,6 @@ type Engine struct {
 	lastReady time.Duration
 }
 
-// task is a Task in memory with its instructions.
-type task struct {
-	Task
-	act     wire.Act // what its arguments mean; the most careful act if they can't be read
-	insts   []*inst
-	open    bool // as the log has it
-	touched bool
-	changed bool // its status is to be published
-}
-
-// inst is an Instruction in memory with what need not survive a restart.
-type inst struct {
-	Instruction
-	task       *task
-	node       *node
-	entries    []Entry
-	dirty      bool
-	place      int // in node.queue, from 1; 0 when it is not queued
-	places     []place
-	board      bool          // it holds the whole board
-	safe       bool          // it only leads to safe levels, as far as its node has told
-	wants      bool          // waits to be handed out
-	listed     bool          // scratch of supersede
-	inside     bool          // counted in node.inside
-	kept       bool          // the agent may keep its lines for a next attempt
-	wantRank   wire.Priority // as counted at its lines
-	lift       wire.Priority // its rank in node.queue
-	blockAt    time.Duration // when it has held its line for as long as it may; 0 for not
-	blocked    time.Duration // how long it had before
-	lateAt     time.Duration // when it is late, towards safe; 0 for not
-	late       bool          // counted in node.lates
-	overdue    bool          // its result came after it was given up: no further attempt by itself
-	whisperAt  time.Duration // when a safe frame goes over narrowband; 0 for not
-	whispers   int
-	driven     bool // the agent said that it has driven its lines, unrecorded
-	renumbered int
-	stood      int      // how many it has superseded
-	stoodFor   []string // their names, the first few
-	flying     bool     // counted in node.flying
-	settled    bool     // as counted in Engine.open
-
-	timer    timer         // set to the earliest of the times below
-	sendAt   time.Duration // when it is sent again; 0 for not
-	waitAt   time.Duration // when its retry is due; 0 for not
-	execAt   time.Duration // when its execution is overdue; 0 for not
-	sentAt   time.Duration // when it was last sent
-	firstAt  time.Duration // when the wait for a word of it began; 0 for not
-	askAt    time.Duration // when it is asked after over narrowband; 0 for not
-	asks     int           // how often it was
-	resends  int           // for want of a word, in this attempt and session
-	disowned bool          // the node said of this attempt that it has not got it
-	queries  int
-	cancelAt time.Duration // when the cancel is sent again; 0 for not
-	stopAt   time.Duration // when it is sent over narrowband; 0 for not
-	stops    int           // how often it was
-	unlisted uint32        // reports of progress that no entry counts yet
-	byHand   bool          // its next attempt was asked for by an operator: nothing holds it back. A restart forgets that
-	waits    bool          // stands in the operator queue, as the log has it
-}
-
 // New returns an engine with an empty memory. Recovery then calls Restore for
 // the nodes and Adopt for each unfinished task. rnd is the only source of
 // randomness: token suffixes, trace ids, jitter.
@@ -180,58 +120,6 @@ func (e *Engine) Adopt(now Now, t Task, insts []Instruction, open bool) {
 	e.tasks[t.ID] = m
 	e.touch(m)
 }
-
-func newTask(t Task) *task {
-	a, err := wire.ParseAct(t.Spec.Intent, t.Spec.Args)
-	if err != nil {
-		a = wire.Act{}
-	}
-	return &task{Task: t, act: a}
-}
-
-// inst makes an instruction of the task in memory. It is not counted yet.
-func (e *Engine) inst(t *task, rec Instruction) *inst {
-	i := &inst{Instruction: rec, task: t, node: e.node(rec.Node), settled: true, waits: rec.Operator}
-	i.timer.i = i
-	i.safe = t.act.Towards(i.node.safeLevel)
-	i.node.held++
-	i.node.give(i.given())
-	t.insts = append(t.insts, i)
-	e.insts[i.Seq] = i
-	return i
-}
-
-// release lets go of a finished task, and of nodes that nothing names any more.
-func (e *Engine) release(t *task) {
-	delete(e.tasks, t.ID)
-	for _, i := range t.insts {
-		delete(e.insts, i.Seq)
-		e.timers.put(&i.timer, 0)
-		if i.node.held--; i.node.held == 0 && !i.node.known && i.node.hold == nil {
-			delete(e.nodes, i.node.ID)
-		}
-	}
-}
-
-// resume puts an adopted instruction back to where it was waiting.
-func (e *Engine) resume(now Now, i *inst) {
-	e.watchSafe(now, i)
-	switch {
-	case i.State.Settled():
-	case i.By != 0: // withdrawn: its agent is told at its hello
-	case i.waiting() && mutant.On(mutant.RetryTimerLost):
-	case i.waiting():
-		i.waitAt = now.in(until(now, i.RetryAt))
-	case i.ReceivedAt == 0:
-		e.enqueue(i)
-	default:
-		e.setInside(i, true)
-		e.watchExec(now, i)
-	}
-	e.arm(now, i)
-}
-
-func (i *inst) execLimit(cfg Config) time.Duration { return i.limit(cfg) + cfg.ExecGrace }
 
 // Wants says what has to be loaded from the log before Step(in).
 func (e *Engine) Wants(in Input) Want {
@@ -507,11 +395,6 @@ func (e *Engine) track(now Now, i *inst) {
 	e.open++
 	i.node.open[i.Seq] = i
 	e.place(i)
-}
-
-// Key is the instruction's id.
-func (i *Instruction) Key(site string) string {
-	return wire.Key{Site: site, Millis: i.Created, Seq: i.Seq}.String()
 }
 
 // Open is the number of unfinished instructions.

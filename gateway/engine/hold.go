@@ -203,3 +203,29 @@ func (e *Engine) forget(now Now, i *inst) {
 	}
 	e.giveUp(now, i, ReasonExpired, fmt.Sprintf("no node of this name has been seen for %v", strangerHold))
 }
+
+// adoptHolds takes over what the node says it holds and the log does not know: an older
+// copy of the log must not forget it. What a release on its way will open is left out.
+func (e *Engine) adoptHolds(now Now, n *node) {
+	h := Hold{Node: n.ID, Since: now.Wall, By: "the board"}
+	if n.hold != nil {
+		h = *n.hold
+		h.Pins = slices.Clone(h.Pins)
+	}
+	news := false
+	for k, t := range n.Traits {
+		if t.Flags&wire.PinHeld == 0 {
+			continue
+		}
+		released := slices.ContainsFunc(n.opened(), func(i *inst) bool {
+			keys, board := n.keysOf(i.task.act)
+			return i.task.act.Release && (board || slices.Contains(keys, t.Line))
+		})
+		if !released && !slices.Contains(n.heldLines(), t.Line) && len(h.Pins) < mostLines {
+			h.Pins, news = append(h.Pins, n.Pins[k]), true
+		}
+	}
+	if news {
+		e.setHold(now, n, h)
+	}
+}

@@ -19,7 +19,7 @@ const pastSessions = 4
 
 // maxNodes bounds the nodes that are remembered for ever, far beyond any site: whoever
 // may connect could make up names otherwise, one a hello. maxStrangeAlarms bounds the
-// standing alarms beyond which a refused name that nobody knows is told as an incident.
+// standing alarms beyond which refused names that nobody knows are told together.
 const (
 	maxNodes         = 10_000
 	maxStrangeAlarms = 2 * maxNodes
@@ -210,7 +210,7 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 		case n != nil && n.twins.on:
 			e.toTwin(now, n, false)
 		case n == nil && len(e.alarms.standing) >= maxStrangeAlarms:
-			e.alarm(now, alarmRefused, id, why)
+			e.condition(now, alarmRefused, subjectGateway, "so many alarms stand that refused names are told together: "+why)
 		default:
 			e.condition(now, alarmRefused, id, why)
 		}
@@ -248,6 +248,7 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	n.Intents, n.Pins, n.Board, n.Workers, n.LastHello = m.Intents, m.Pins, m.Board, m.Workers, now.Wall
 	n.Rules, n.Traits = m.Rules, m.Traits
 	e.learn(now, n)
+	e.adoptHolds(now, n)
 	e.helloLevels(n, m)
 	e.helloLocal(now, n, m)
 	e.renew(n)
@@ -263,33 +264,6 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	e.toTwin(now, n, true)
 	if !repeated && !old {
 		e.comeback(now, n)
-	}
-}
-
-// otherBoard says why a hello is not believed to be that of the board that the log
-// knows; empty when it is.
-func (e *Engine) otherBoard(now Now, n *node, m *wire.Hello) string {
-	if slices.Contains(n.ended[:], m.Session) {
-		return "" // overtaken by its own end
-	}
-	before := e.meet(now, n, m)
-	if why := e.second(now, n, m); why != "" {
-		return why
-	}
-	if n.twins.on {
-		return ""
-	}
-	if why := e.older(now, n, m, before); why != "" {
-		return why
-	}
-	return e.impostor(now, n, m)
-}
-
-// know counts a node that has said hello.
-func (e *Engine) know(n *node) {
-	if !n.known {
-		n.known = true
-		e.known++
 	}
 }
 
@@ -315,6 +289,7 @@ func (e *Engine) align(now Now, n *node, m *wire.Hello) (old bool) {
 	case c.Incarnation != m.Incarnation:
 		if c.Incarnation != 0 {
 			e.incident(now, "agent_reset", n.ID, "the agent has lost its journal and with it what it had done")
+			e.replaced(now, n)
 			e.forgotten(now, n)
 		}
 		*c = Cursor{Incarnation: m.Incarnation, Last: m.First - 1}
@@ -517,64 +492,4 @@ func (e *Engine) checkNode(now Now, n *node) {
 		return
 	}
 	e.watch(now, n)
-}
-
-// owe promises the node an EventAck with the next Ready.
-func (e *Engine) owe(n *node) {
-	if !n.owed {
-		n.owed = true
-		e.owing = append(e.owing, n)
-	}
-}
-
-// payAcks lets EventAcks ride on what goes to the node anyway, or sends them by
-// themselves.
-func (e *Engine) payAcks(now Now) {
-	for _, n := range e.owing {
-		n.owed = false
-		gap := n.gap && now.Mono >= n.gapAt
-		n.gap = false
-		switch {
-		case !n.online:
-		case gap:
-			n.gapAt = now.Mono + gapPause
-			e.effects.Sends = append(e.effects.Sends, Send{n.ID, &wire.EventAck{Through: n.cursor.Last, Gap: true}})
-		case n.carrier != nil:
-			*n.carrier = n.cursor.Last
-		default:
-			e.effects.Sends = append(e.effects.Sends, Send{n.ID, &wire.EventAck{Through: n.cursor.Last}})
-		}
-	}
-	e.owing = e.owing[:0]
-	for _, s := range e.effects.Sends {
-		if n := e.nodes[s.Node]; n != nil {
-			n.carrier = nil
-		}
-	}
-}
-
-func (e *Engine) collectNodes(r *Ready) {
-	for _, n := range e.newNodes {
-		n.renewed = false
-		if n.known {
-			r.Records.Nodes = append(r.Records.Nodes, n.Node)
-			r.Records.Cursors = append(r.Records.Cursors, n.cursorOf())
-			n.moved = false
-		}
-	}
-	e.newNodes = e.newNodes[:0]
-	for _, n := range e.moved {
-		if n.moved {
-			n.moved = false
-			r.Records.Cursors = append(r.Records.Cursors, n.cursorOf())
-		}
-	}
-	e.moved = e.moved[:0]
-	for _, n := range e.changed {
-		n.changed = false
-		if n.known {
-			r.Effects.Nodes = append(r.Effects.Nodes, n.state())
-		}
-	}
-	e.changed = e.changed[:0]
 }

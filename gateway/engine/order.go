@@ -4,48 +4,9 @@ import (
 	"container/heap"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/apollo-11/apollo11/wire"
-	"github.com/apollo-11/apollo11/wire/mutant"
 )
-
-// Order at a line (docs/safety.md 1, 3, 4, 7). Every unfinished instruction that may
-// move something stands in the list of each of its lines, by its number. Only the
-// first of a list that is not past may be handed out, and only it stands in the
-// queue of its node: what waits behind it costs nothing until its turn comes, and
-// no other line waits for it.
-
-// line is the order at one kernel line of a node, or of the whole board.
-type line struct {
-	key         wire.LineKey
-	first, last *place
-	ranks       [wire.PriorityLow + 1]int // those that wait to be handed out, by rank
-	wanting     int                       // how many that are
-	inside      int                       // sent, not ended, not known to run
-	cand        *inst                     // was the first not past at the latest look
-	touched     bool
-	newest      newest
-}
-
-// place is where an instruction stands in the list of one line.
-type place struct {
-	i          *inst
-	l          *line
-	prev, next *place
-}
-
-// mostLines bounds the lines of a node that are remembered although nothing waits
-// there: no board has more.
-const mostLines = wire.MaxLines
-
-// order is the instruction's number in the order at its lines.
-func (i *inst) order() uint64 {
-	if i.Order != 0 {
-		return i.Order
-	}
-	return i.Seq
-}
 
 // orders are a node's lines.
 type orders struct {
@@ -62,57 +23,6 @@ type orders struct {
 	inside   int     // sent, not ended, not known to run
 	learning bool    // its lines are being made anew
 	learned  learned
-}
-
-// stands reports whether an act has its place in the order at lines. What ends a hold
-// has: handed out before the order to hold it would be undone by it.
-func stands(a wire.Act) bool { return a.Moves() || a.Release }
-
-// keysOf are the lines of an act on this node; board says that it is all of them.
-func (n *node) keysOf(a wire.Act) (keys []wire.LineKey, board bool) {
-	switch {
-	case !stands(a):
-		return nil, false
-	case a.Moves() && a.Holds != wire.HoldsPins:
-		return nil, true
-	case len(a.Pins) == 0:
-		for _, t := range n.Traits {
-			if _, ok := t.Safe(); ok && !slices.Contains(keys, t.Line) {
-				keys = append(keys, t.Line)
-			}
-		}
-		return keys, len(n.Traits) == 0
-	}
-	for _, p := range a.Pins {
-		if k := n.keyOf(p); !slices.Contains(keys, k) {
-			keys = append(keys, k)
-		}
-	}
-	return keys, false
-}
-
-// keyOf is the key of a pin: by the latest hello, by the name until one told it.
-func (n *node) keyOf(pin string) wire.LineKey {
-	if t, ok := n.traitsOf(pin); ok {
-		return t.Line
-	}
-	return wire.LineOf(pin)
-}
-
-func (n *node) traitsOf(pin string) (wire.PinTraits, bool) {
-	if k, ok := n.pins[pin]; ok && k < len(n.Traits) {
-		return n.Traits[k], true
-	}
-	return wire.PinTraits{}, false
-}
-
-// safeLevel is the safe level of a pin as the latest hello told it.
-func (n *node) safeLevel(pin string) (high, ok bool) {
-	t, known := n.traitsOf(pin)
-	if !known {
-		return false, false
-	}
-	return t.Safe()
 }
 
 // learn takes in the pins of a node: at its hello, or from the log. If they are not
@@ -189,54 +99,6 @@ func (e *Engine) place(i *inst) {
 	e.touchLines(i)
 }
 
-func (n *node) line(k wire.LineKey) *line {
-	l := n.lines[k]
-	if l == nil {
-		if n.lines == nil {
-			n.lines = map[wire.LineKey]*line{}
-		}
-		l = &line{key: k}
-		n.lines[k] = l
-		n.byAge = append(n.byAge, l)
-	}
-	return l
-}
-
-// insert puts a place where its number belongs, mostly at the end.
-func (l *line) insert(p *place) {
-	at := l.last
-	for at != nil && at.i.order() > p.i.order() {
-		at = at.prev
-	}
-	p.prev = at
-	if at == nil {
-		p.next, l.first = l.first, p
-	} else {
-		p.next, at.next = at.next, p
-	}
-	if p.next == nil {
-		l.last = p
-	} else {
-		p.next.prev = p
-	}
-}
-
-func (l *line) remove(p *place) {
-	if p.prev == nil {
-		l.first = p.next
-	} else {
-		p.prev.next = p.next
-	}
-	if p.next == nil {
-		l.last = p.prev
-	} else {
-		p.next.prev = p.prev
-	}
-	if l.cand == p.i {
-		l.cand = nil
-	}
-}
-
 // unplace takes an instruction out of the order.
 func (e *Engine) unplace(i *inst) {
 	n := i.node
@@ -266,16 +128,6 @@ func (i *inst) past() bool {
 		return false
 	}
 	return i.node.Rules >= wire.RulesOrder
-}
-
-// head is the first that is not past.
-func (l *line) head() *place {
-	for p := l.first; p != nil; p = p.next {
-		if !p.i.past() {
-			return p
-		}
-	}
-	return nil
 }
 
 // touchLines asks for a look at the lines of an instruction before anything is sent.
@@ -367,7 +219,7 @@ func (e *Engine) itsTurn(i *inst) bool {
 	if e.heldBack() && e.restrained(i) && !e.pressed(i) {
 		return false
 	}
-	if len(i.places) == 0 || mutant.On(mutant.PriorityOvertakes) {
+	if len(i.places) == 0 {
 		return true
 	}
 	if i.board {
@@ -496,50 +348,6 @@ func (e *Engine) pressed(i *inst) bool {
 	return false
 }
 
-// watchBlock times how long a stuck instruction holds the first of its lines against
-// newer ones, while its node can be reached.
-func (e *Engine) watchBlock(now Now, i *inst) {
-	// What waits for a place in the window or for room in the agent is not stuck.
-	n := i.node
-	stuck := i.Attempt != 0 && !i.wants && (i.ReceivedAt == 0 || i.waiting()) && n.online && !n.doubtful && !n.twins.on && i.blocks() != nil
-	switch {
-	case stuck && i.blockAt == 0:
-		i.blockAt = now.in(max(0, wire.OrderWait-i.blocked))
-	case !stuck && i.blockAt != 0:
-		i.unblock(now)
-	default:
-		return
-	}
-	e.arm(now, i)
-}
-
-// blocks returns the first newer one that has to wait for it, nil for none.
-func (i *inst) blocks() (first *inst) {
-	n := i.node
-	take := func(j *inst) {
-		if !j.past() && (first == nil || j.order() < first.order()) {
-			first = j
-		}
-	}
-	for k := range i.places {
-		if p := &i.places[k]; p.next != nil && (p.l != &n.all || i.board) {
-			take(p.next.i)
-		}
-	}
-	if b := n.board.last; b != nil && b.i.order() > i.order() {
-		take(b.i)
-	}
-	return first
-}
-
-// unblock stops the clock of watchBlock.
-func (i *inst) unblock(now Now) {
-	if i.blockAt != 0 {
-		i.blocked = max(0, wire.OrderWait-max(0, i.blockAt-now.Mono))
-		i.blockAt = 0
-	}
-}
-
 // reconsider looks at everything that waits for a node, when a quiet period or a
 // pause has begun or ended.
 func (e *Engine) reconsider() {
@@ -558,55 +366,4 @@ func (e *Engine) reconsiderNode(n *node) {
 		}
 	}
 	e.touchNode(n)
-}
-
-// Wait says what an instruction waits for.
-type Wait struct {
-	// For is the older instruction of its line, by number and by name; 0 if it is held
-	// back for another reason.
-	For uint64
-	Key string
-	// Until is when that one ends at the latest, Unix ms, as far as it is known; 0 if
-	// it is not.
-	Until int64
-	// Why is a sentence for people.
-	Why string
-}
-
-// Waits says what an unfinished instruction that was not handed out waits for; false
-// if it does not wait for another one.
-func (e *Engine) Waits(now Now, seq uint64) (Wait, bool) {
-	i := e.insts[seq]
-	if i != nil && i.wants && !i.safe && i.node.twins.on {
-		return Wait{Why: "held back: two boards say hello as " + i.Node}, true
-	}
-	if i == nil || !i.wants || i.safe || i.queued() || len(i.places) == 0 {
-		return Wait{}, false
-	}
-	first := func(l *line) *inst {
-		if p := l.head(); p != nil && p.i.order() < i.order() {
-			return p.i
-		}
-		return nil
-	}
-	o := first(&i.node.board)
-	for k := range i.places {
-		if l := i.places[k].l; o == nil && (l != &i.node.all || i.board) {
-			o = first(l)
-		}
-	}
-	if o == nil {
-		return Wait{}, false
-	}
-	w := Wait{For: o.Seq, Key: o.Key(e.cfg.Site)}
-	at := o.blockAt
-	if o.StartedAt != 0 {
-		at = o.execAt
-	}
-	w.Why = "waits for " + w.Key
-	if at != 0 {
-		w.Until = now.Wall + max(0, at-now.Mono).Milliseconds()
-		w.Why += " until " + time.UnixMilli(w.Until).UTC().Format(time.RFC3339)
-	}
-	return w, true
 }

@@ -359,7 +359,7 @@ func (e *Engine) processed(now Now, i *inst, r report) {
 		return
 	}
 	if i.Reason = r.code.String(); lost {
-		i.Reason = ReasonOrderLost
+		i.Reason = ReasonUnordered
 		if i.renumbered++; i.safe && i.renumbered <= mostRenumbered {
 			e.renumber(i)
 			if e.again(now, i, "with a number above all that its node knows") {

@@ -49,6 +49,13 @@ func (e *Engine) sendSafe(now Now, n *node) {
 	}
 }
 
+// untold reports whether one more copy is not worth an entry: what is sent without a
+// budget must not make a timeline without end.
+func (i *inst) untold() bool {
+	const told = 8
+	return i.safe && i.resends > told && i.resends&(i.resends-1) != 0
+}
+
 // supersede withdraws what is older and open on the lines of an instruction towards
 // safe. It is final: neither a refusal, nor an expiry, a cancel or the loss of
 // the newer one brings it back.
@@ -139,41 +146,21 @@ func (e *Engine) endSuperseded(now Now, i *inst, why string) {
 	e.effects.Counts.Cancelled++
 }
 
-// outWaited ends what has held its line against newer work for as long as it may, or a
-// withdrawn one whose agent does not say what became of it.
-func (e *Engine) outWaited(now Now, i *inst) {
-	if i.By != 0 {
-		e.giveUp(now, i, ReasonSuperseded, "the node has not said whether it had begun before something newer stood for it")
-		return
-	}
-	if i.past() || i.node.doubtful {
-		return
-	}
-	o := i.blocks()
-	if o == nil {
-		return
-	}
-	why := fmt.Sprintf("it has held its line against %s for %v", o.Key(e.cfg.Site), wire.OrderWait)
-	if e.unsent(i) && !i.MayHaveRun() {
-		i.By = o.Seq
-		e.unwant(i)
-		e.endSuperseded(now, i, why)
-		return
-	}
-	if i.Code == wire.CodeNone && i.Attempt != 0 {
-		e.sendCancel(now, i, ReasonSuperseded)
-	}
-	e.giveUp(now, i, ReasonSuperseded, why+"; what it did is not known")
-	i.By = o.Seq
-}
-
 // renewal lets a renewed lease stand for the older one right before it that was not
-// sent yet (docs/safety.md 8).
+// sent yet, and gives it its own length as a time limit if it has none: a renewal that
+// comes later than that renews nothing (docs/safety.md 8).
 func (e *Engine) renewal(now Now, o *inst) {
 	if o.task.act.MaxOn == 0 || !o.task.act.Sets || len(o.places) != 2 {
 		return
 	}
-	if p := o.places[1].prev; p != nil && p.i.By == 0 && e.unsent(p.i) && !p.i.MayHaveRun() && sumOf(p.i) == sumOf(o) {
+	p := o.places[1].prev
+	if p == nil && o.places[1].l.newest.sum != sumOf(o) || p != nil && sumOf(p.i) != sumOf(o) {
+		return
+	}
+	if o.NotAfter == 0 {
+		o.NotAfter = now.Wall + o.task.act.MaxOn.Milliseconds()
+	}
+	if p != nil && p.i.By == 0 && e.unsent(p.i) && !p.i.MayHaveRun() {
 		e.supersededBy(now, p.i, o)
 	}
 }
@@ -397,11 +384,24 @@ func (e *Engine) share(now Now, in *Submit, t *task) {
 func (e *Engine) strangers() int {
 	count := 0
 	for _, n := range e.nodes {
-		if !n.known && n.all.first != nil && slices.ContainsFunc(n.opened(), func(i *inst) bool { return i.safe }) {
+		if n.stranger() {
 			count++
 		}
 	}
 	return count
+}
+
+// stranger reports whether a node that was never seen is owed something towards safe.
+func (n *node) stranger() bool {
+	if n.known {
+		return false
+	}
+	for p := n.all.first; p != nil; p = p.next {
+		if p.i.safe {
+			return true
+		}
+	}
+	return false
 }
 
 // forgetAt is when something towards safe for a node that was never seen is forgotten,

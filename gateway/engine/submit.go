@@ -253,7 +253,7 @@ func (e *Engine) submitSafe(now Now, in *Submit, id string, sum [16]byte, nodes 
 	}
 	strangers := 0
 	for _, name := range nodes {
-		if n := e.nodes[name]; n == nil || !n.known {
+		if n := e.nodes[name]; n == nil || !n.stranger() && !n.known {
 			strangers++
 		}
 	}

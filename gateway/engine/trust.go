@@ -190,8 +190,8 @@ func (e *Engine) mistrust(now Now, n *node, word Top, told bool) {
 func (e *Engine) maybeDone(now Now, n *node, upTo uint64) {
 	const why = "this log is an older copy: it may have been executed since the copy was made"
 	for _, i := range n.opened() {
-		if i.byHand || i.Seq > upTo {
-			continue
+		if i.byHand || i.Seq > upTo || i.safe {
+			continue // what leads to safe waits for no doubt: its agent judges it by its number
 		}
 		i.Doubted = true
 		i.Retry.Max = min(i.Retry.Max, i.Retries)
@@ -277,4 +277,32 @@ func (e *Engine) implausible(now Now, n *node, word Top, left uint64) {
 	e.incident(now, alarmImplausible, n.ID, fmt.Sprintf(
 		"the agent has seen instruction %d and token %d, this log has given out up to %d and %d: that is not believed on its word alone; "+
 			"%d more can have been lost, and instructions number up to %d", word.Seq, word.Token, c.NextSeq-1, c.NextToken-1, left, uint64(lastSeq)))
+}
+
+// replaced holds for an operator what waited for a board or a journal that is another
+// one now: nobody knows what the new one moves. Only what leads to safe goes on
+// (docs/safety.md 2).
+func (e *Engine) replaced(now Now, n *node) {
+	for _, i := range n.opened() {
+		if i.byHand || i.safe || i.By != 0 || !i.task.act.Moves() {
+			continue
+		}
+		i.Retry.Max = min(i.Retry.Max, i.Retries)
+		switch {
+		case i.waiting():
+			e.giveUp(now, i, i.Reason, "its node's board or journal was replaced: somebody must say whether another attempt is wanted")
+			e.arm(now, i)
+		case e.unsent(i):
+			e.giveUp(now, i, ReasonReplaced, "its node's board or journal was replaced while it waited: somebody must say whether it is still wanted")
+			e.arm(now, i)
+		}
+	}
+}
+
+// know counts a node that has said hello.
+func (e *Engine) know(n *node) {
+	if !n.known {
+		n.known = true
+		e.known++
+	}
 }

@@ -219,3 +219,24 @@ func TestB6_MayHaveRunIsOneQuestion(t *testing.T) {
 		}
 	}
 }
+
+// TestA4_WhatLeadsToSafeWaitsForNoDoubt: neither about the log nor about the board. What
+// else waited for a board that was replaced waits for an operator.
+func TestA4_WhatLeadsToSafeWaitsForNoDoubt(t *testing.T) {
+	for name, hello := range map[string]string{
+		"an older copy of the log": "hello a top=9,9 next=2 first=2 pins=valve:safe0,lamp:out",
+		"another board":            "advance 16s\nhello a incarnation=5 pins=valve:safe0,lamp:out",
+	} {
+		h := newHarness(t)
+		h.block("hello a pins=valve:safe0,lamp:out\nsubmit node=a pin=lamp")
+		h.block("event a seq=1 processed ok")
+		h.block("goodbye a lost\nsubmit node=a pin=lamp\nsubmit node=a intent=gpio.safe pin=valve\nsubmit node=a intent=gpio.read pin=valve")
+		out := h.block(hello)
+		if !strings.Contains(out, "-> send a instruction 3") || strings.Contains(out, "-> send a instruction 2") {
+			t.Errorf("%s:\n%s", name, out)
+		}
+		if i := h.log.insts[2]; !i.Operator {
+			t.Errorf("%s: %v", name, i.State)
+		}
+	}
+}

@@ -253,3 +253,22 @@ func (e *Engine) takenBack(seq uint64, welcome bool) bool {
 	i := e.insts[seq]
 	return i != nil && (i.By != 0 || i.CancelBy != "" || welcome && i.ReceivedAt == 0 && !i.State.Settled())
 }
+
+// otherBoard says why a hello is not believed to be that of the board that the log
+// knows; empty when it is.
+func (e *Engine) otherBoard(now Now, n *node, m *wire.Hello) string {
+	if slices.Contains(n.ended[:], m.Session) {
+		return "" // overtaken by its own end
+	}
+	before := e.meet(now, n, m)
+	if why := e.second(now, n, m); why != "" {
+		return why
+	}
+	if n.twins.on {
+		return ""
+	}
+	if why := e.older(now, n, m, before); why != "" {
+		return why
+	}
+	return e.impostor(now, n, m)
+}
