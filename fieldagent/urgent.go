@@ -20,6 +20,10 @@ const (
 	urgentAfter = 300 * time.Millisecond
 	// maxUrgent bounds what waits: a slot for each line, and some for what names all.
 	maxUrgent = gpio.MaxPins + 8
+	// urgentAgain and urgentTries are how far apart, and how often, the owner of the pins
+	// is asked if it is stuck itself.
+	urgentAgain = time.Second
+	urgentTries = 60
 	// causeUrgent comes before the token in the trace: whoever counts what a token has
 	// moved counts what was written down.
 	causeUrgent = "safe:urgent:"
@@ -52,6 +56,7 @@ type slot struct {
 	token    wire.Token
 	notAfter int64
 	compact  bool
+	tries    int
 }
 
 func newUrgent(w *works, l *loop, log *slog.Logger) *urgent {
@@ -176,6 +181,12 @@ func (u *urgent) drive(ctx context.Context, s slot) {
 		q.Cause = causeUrgent + "narrowband"
 	}
 	done, err := u.works.pins.Safe(ctx, q)
+	refused := errors.Is(err, gpio.ErrLocal) || errors.Is(err, gpio.ErrSuperseded) || errors.Is(err, gpio.ErrLate)
+	if s.tries++; errors.Is(err, gpio.ErrNotDone) && !refused && ctx.Err() == nil && s.tries < urgentTries {
+		s.due = time.Now().Add(urgentAgain)
+		u.put(s)
+		return
+	}
 	if err != nil {
 		u.log.Warn("what is towards safe was not driven past the loop", "instruction", s.seq, "pins", done.Pins, "err", err)
 	} else {
