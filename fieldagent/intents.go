@@ -111,6 +111,9 @@ func (w *works) Run(ctx context.Context, work executor.Work, tell Tell) executor
 		Cause: work.Token.String(), Order: work.Order,
 		Check: func() error {
 			if w.late(work.NotAfter, work.Towards) {
+				if !w.late(work.NotAfter, true) {
+					return gpio.ErrTimeDoubt // not late for certain: nothing is refused for good
+				}
 				return gpio.ErrLate
 			}
 			return nil

@@ -309,7 +309,8 @@ func (c *Core) end(a *attempt, r Result) {
 	c.leaveRunning(a)
 	c.keepLines(a, r)
 	done := a.state == running && r.Code == wire.CodeOK
-	if done && a.holdsSafe {
+	if a.state == running && a.holdsSafe && (done || r.Code.Class() == wire.ClassUnknown) {
+		// What is not known to have been driven may be held by the owner of the pins.
 		c.hold(a.lines, a.order) // before its end: the journal may be cut between the two
 	}
 	var released []wire.LineKey

@@ -87,6 +87,7 @@ func pinCode(err error) wire.Code {
 		{gpio.ErrLocal, wire.CodeLocal},
 		{gpio.ErrLost, wire.CodeDependency}, // it may run when the gateway is back
 		{gpio.ErrLate, wire.CodeExpired},
+		{gpio.ErrTimeDoubt, wire.CodeDependency}, // it may run when the gateway has told the time
 		{gpio.ErrNoSuchPin, wire.CodeNoSuchPin},
 		{gpio.ErrNotPermitted, wire.CodeNotPermitted},
 		{gpio.ErrUnsupported, wire.CodeUnsupported},

@@ -159,6 +159,9 @@ func (c *checker) durable(head uint64) {
 				b.before[n.Node] = was
 			}
 			b.cursors[n.Node] = n.Cursor
+			if _, ok := c.orders.known[n.Node]; !ok {
+				c.orders.known[n.Node] = c.w.now
+			}
 			life := nodeLife{n.Node, n.Incarnation, c.copies[n.Node]}
 			c.most[life] = max(c.most[life], n.Last)
 		}

@@ -9,17 +9,19 @@ import (
 
 // run is one execution at the pins.
 type run struct {
-	token wire.Token
-	seq   uint64
-	life  *identity
-	by    *agent
-	at    time.Duration
-	over  time.Duration // when it ended
-	code  wire.Code     // CodeNone while it runs, and for ever if its process died
-	wiped bool          // its journal is gone
-	cut   bool          // a pulse that did not have its time
-	doubt bool          // it may have moved a line or not
-	acted bool          // it came as far as moving something
+	token   wire.Token
+	seq     uint64
+	life    *identity
+	by      *agent
+	at      time.Duration
+	over    time.Duration // when it ended
+	code    wire.Code     // CodeNone while it runs, and for ever if its process died
+	wiped   bool          // its journal is gone
+	aborted bool
+	towards bool
+	cut     bool // a pulse that did not have its time
+	doubt   bool // it may have moved a line or not
+	acted   bool // it came as far as moving something
 }
 
 // Tolerance of the rule that nothing starts late; see lateBy.
@@ -61,7 +63,13 @@ func (c *checker) told(a *agent, m wire.Message, err time.Duration) {
 	switch m := m.(type) {
 	case *wire.Instruction:
 		if a.link.agentEnd == nil || k.in != a.link.agentEnd.session {
-			return // it is meant for somebody else
+			// It is meant for somebody else, or the loop has slept over the end of its
+			// connection: then it takes the time for doubtful.
+			k.doubt = k.doubt || k.heard && k.least-(m.SentAt-a.clock.mono().Milliseconds()) > clockSlack.Milliseconds()
+			if _, ok := c.boards.arrived[m.Token]; !ok {
+				c.boards.arrived[m.Token] = arrival{first: c.w.now, local: a.localTaken}
+			}
+			return
 		}
 		at = m.SentAt
 		c.arrives(a, m)
@@ -153,7 +161,7 @@ func (c *checker) started(a *agent, x *work) {
 		c.w.counts.Unnoticed++
 	}
 	switch {
-	case c.runs[x.Token] != nil && !c.memory.unsure[x.Token] && !x.Again:
+	case c.runs[x.Token] != nil && !c.memory.unsure[x.Token] && !x.Towards:
 		c.w.counts.Duplicates++
 		c.fail("twice", "token %v of instruction %d is executed twice by %s", x.Token, x.Seq, a.id)
 	case !ok || had.seq != x.Seq:
@@ -189,7 +197,7 @@ func (c *checker) started(a *agent, x *work) {
 		retried = c.memory.redone[x.Seq]
 	}
 	for _, r := range runs {
-		if c.memory.unsure[r.token] || c.memory.older && retried {
+		if c.memory.unsure[r.token] || c.memory.older && retried || x.Towards {
 			continue
 		}
 		if r.by == a && c.reported[r.token] == wire.CodeOK || insists(x) && !retried && r.code.Class() != wire.ClassRetryable {
@@ -197,7 +205,7 @@ func (c *checker) started(a *agent, x *work) {
 				x.Intent, x.Seq, x.Token, r.token, r.code, r.wiped)
 		}
 	}
-	r := &run{token: x.Token, seq: x.Seq, life: a.life, by: a, at: c.w.now, acted: !x.owned() && !x.Towards}
+	r := &run{token: x.Token, seq: x.Seq, life: a.life, by: a, at: c.w.now, acted: !x.owned() && !x.Towards, towards: x.Towards}
 	c.runs[r.token] = r
 	if lost && c.memory.none[x.Seq] {
 		c.memory.gone[x.Seq] = append(runs, r)
@@ -290,7 +298,7 @@ func (c *checker) recorded(i *engine.Instruction) {
 			c.fail("false-failure", "instruction %d is FAILED with %v, its attempt %v ended with %v", i.Seq, i.Code, i.Token, r.code)
 		}
 	case engine.StateCancelled:
-		if !c.asks[i.Task] && !c.asks[seqName(i.Seq)] && i.By == 0 && i.Code != wire.CodeSuperseded && (r == nil || !r.cut) {
+		if !c.asks[i.Task] && !c.asks[seqName(i.Seq)] && i.By == 0 && i.Code != wire.CodeSuperseded && (r == nil || !r.cut) && !c.memory.older { // a log that is lost may have asked
 			c.fail("false-cancel", "instruction %d is CANCELLED, and nobody asked", i.Seq)
 		}
 		c.stoodFor(i)

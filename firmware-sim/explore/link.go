@@ -28,6 +28,7 @@ type conn struct {
 	session uint64 // of the hello, and of the last will
 	up      pipe   // agent to broker
 	down    pipe   // broker to agent
+	torn    bool   // something was lost in it: it is about to end
 }
 
 // pipe is one direction.
@@ -155,6 +156,11 @@ func (l *link) lostIfHeld() {
 // so that both ends give up sooner or later.
 func (l *link) dead(until time.Duration) {
 	rest := until - l.w.now
+	for _, c := range []*conn{l.agentEnd, l.brokerEnd} {
+		if c != nil {
+			c.torn = true
+		}
+	}
 	l.lostByAgent(min(rest+between(l.rnd, 0, 2_000), agentPatience))
 	l.lostByBroker(min(rest+between(l.rnd, 0, 2_000), brokerPatience))
 }

@@ -208,6 +208,7 @@ func (a *agent) Abort(t wire.Token) {
 		return
 	}
 	x.aborted = true
+	a.w.check.aborted(x)
 	if x.pulsing {
 		a.later(between(a.rnd, 1, 10), func() {
 			if x.pulsing {

@@ -258,15 +258,16 @@ func (e *Engine) compactSafe(now Now, n *node, a wire.CompactAck) bool {
 		e.drive(now, i, PathNarrowband)
 		return true // one that has ended meanwhile needs no word
 	}
-	if i == nil {
-		if i = e.insts[a.Seq]; i == nil || i.node != n || !i.safe {
-			return false
-		}
-	}
 	// An answer to the frame looks like one to the first attempt. What does not say that
 	// it was done is not believed as the end of that: its event will tell.
 	if k := a.Code.Class(); a.Attempt != 1 || k == wire.ClassProgress || k == wire.ClassSuccess {
 		return false
+	}
+	if i == nil {
+		// It has ended; or its number, which no instruction has as its sequence, is that
+		// of an operator's retry that has.
+		j := e.insts[a.Seq]
+		return j == nil && n.Rules >= wire.RulesOrder || j != nil && j.node == n && j.safe
 	}
 	if a.Code == wire.CodeLocal {
 		e.refusedLocal(now, i)
