@@ -69,6 +69,26 @@ func TestB25_MarksSurviveForgettingAndRewriting(t *testing.T) {
 	}
 }
 
+// A hello names the highest number that has begun, whatever sequence carried it: an older
+// copy of the gateway's log goes on above it.
+func TestB25_HelloNamesTheHighestNumber(t *testing.T) {
+	b := newBench(t, config(1))
+	b.welcome(0)
+	in := b.instruction(1, "a")
+	in.Order = 70
+	b.receive(in)
+	b.finish(1, wire.CodeOK)
+	for _, again := range []string{"its journal", "a rewritten one"} {
+		b.start()
+		out := b.step(executor.Connected{Session: 99})
+		h, ok := out.Primary[0].(*wire.Hello)
+		if !ok || h.TopSeq != 70 {
+			t.Errorf("from %s: %+v", again, out.Primary[0])
+		}
+		b.journal = b.core.Snapshot()
+	}
+}
+
 // Marks are bounded. What finds no room counts for the whole board, which refuses too
 // much rather than too little, but nothing that is towards safe.
 func TestMarksAreBounded(t *testing.T) {

@@ -20,7 +20,7 @@ func (c *Core) want(w Want) {
 		c.mark(l.Key, w.Order)
 	}
 	if w.Hold && l.HasSafe {
-		c.held[l.Key] = true
+		c.held[l.Key] = max(c.held[l.Key], w.Order)
 	}
 	if w.Safe {
 		w.Level = l.Safe

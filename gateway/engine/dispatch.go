@@ -138,7 +138,7 @@ func (e *Engine) dispatch(now Now, i *inst) {
 		e.log(now, i, Entry{What: what, Path: PathPrimary})
 	}
 	m := &wire.Instruction{Seq: i.Seq, Key: i.Key(e.cfg.Site), Token: i.Token, Attempt: i.Attempt,
-		Intent: i.Intent, Args: i.Args, NotAfter: i.NotAfter, TimeoutMs: uint32(i.limit(e.cfg).Milliseconds()), Priority: i.Priority,
+		Intent: i.Intent, Args: i.Args, NotAfter: i.notAfter(now), TimeoutMs: uint32(i.limit(e.cfg).Milliseconds()), Priority: i.Priority,
 		Trace: i.Trace, SentAt: now.Wall, Resend: i.Sends - 1}
 	e.inOrderAtLine(i, m)
 	if i.safe {
@@ -382,7 +382,7 @@ func (e *Engine) retry(now Now, i *inst) bool {
 	}
 	wait := e.retryWait(i)
 	at := now.Wall + wait.Milliseconds()
-	if i.NotAfter != 0 && at >= i.NotAfter {
+	if i.NotAfter != 0 && at >= i.notAfter(now) {
 		return false
 	}
 	if !e.move(now, i, StateRetrying, Entry{What: WhatRetrying, DurationMs: wait.Milliseconds()}) {

@@ -78,10 +78,12 @@ type node struct {
 	twins   twins
 	levels  levels
 	given   Given
-	counted bool          // given is what the log has given to it, and no version before has
-	kept    Top           // of given, as it was written last
-	word    Top           // of its latest hello
-	oddAt   time.Duration // when its numbers were last alarmed as implausible; 0 for never
+	counted bool // given is what the log has given to it, and no version before has
+	kept    Top  // of given, as it was written last
+	word    Top  // of its latest hello
+	// numbered is the highest number that stood at one of its lines.
+	numbered uint64
+	oddAt    time.Duration // when its numbers were last alarmed as implausible; 0 for never
 }
 
 func (e *Engine) node(id string) *node {

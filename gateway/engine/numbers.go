@@ -147,11 +147,15 @@ func (e *Engine) renumber(i *inst) {
 	i.Order = c.NextSeq
 	c.NextSeq++
 	e.topUsed = true
-	// What the node has seen moves the counters of the site within bounds only, at its
-	// hello. Where they were not moved so far, this number is its own.
-	if top := &i.node.word.Seq; *top >= i.Order && *top < 1<<62 {
-		*top++
-		i.Order = *top
+	i.node.behind(i)
+}
+
+// behind puts an instruction that is in no list behind everything that its node knows
+// and that waits for it. What a node has seen moves the counters of the site within
+// bounds only, at its hello; where they were not moved so far, the numbers are its own.
+func (n *node) behind(i *inst) {
+	if top := max(n.given.Seq, n.numbered); stands(i.task.act) && top >= i.order() && top < 1<<62 {
+		i.Order = top + 1
 	}
 }
 

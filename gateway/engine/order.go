@@ -82,6 +82,7 @@ func (e *Engine) place(i *inst) {
 		return
 	}
 	n := i.node
+	n.numbered = max(n.numbered, i.order())
 	keys, board := n.keysOf(a)
 	i.board = board
 	i.places = make([]place, 0, len(keys)+2)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -224,4 +225,124 @@ func numbersAfterLoss(t *testing.T) (given, again uint64) {
 	h.boot()
 	do("submit node=pump-1")
 	return given, h.log.counters.NextSeq - 1
+}
+
+// What a node knows may be far above all numbers of this log (a new log, an old board):
+// its own numbers go on from there. A way to safe comes behind what was commanded before
+// it, whatever number that had got, also after a restart.
+func TestB25_TheWayToSafeComesBehindANodesOwnNumbers(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		h := newHarness(t)
+		h.block("hello pump-1 pins=valve:0 top=50000000,1\nsubmit node=pump-1 pin=valve level=1")
+		h.block("event pump-1 seq=1 processed superseded")
+		h.block("operate retry seq=1 yes\nadvance 1ms")
+		h.block("event pump-1 seq=1 processed ok")
+		on := h.log.insts[1]
+		if on.State != engine.StateSucceeded || on.Order <= 50000000 {
+			t.Fatalf("the on: %v, order %d", on.State, on.Order)
+		}
+		if restart {
+			h.block("goodbye pump-1\nrestart")
+			h.block("hello pump-1 pins=valve:0 top=50000000,2 next=3")
+		}
+		out := h.block("submit node=pump-1 pin=valve level=0")
+		off := uint64(0)
+		for _, i := range h.log.insts {
+			if i.Seq > 1 {
+				off = max(i.Seq, i.Order)
+			}
+		}
+		if off <= on.Order {
+			t.Errorf("restart %v: the off has number %d, the on %d: its agent ends it as superseded, and is believed\n%s", restart, off, on.Order, out)
+		}
+	}
+}
+
+// The same, where the older one waits: it is withdrawn by the newer, and never sent.
+func TestB25_TheWayToSafeStandsForANodesOwnNumbers(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello pump-1 pins=valve:0 top=50000000,1\nsubmit node=pump-1 pin=valve level=1")
+	h.block("event pump-1 seq=1 processed superseded\ngoodbye pump-1")
+	h.block("operate retry seq=1 yes\nadvance 1s")
+	h.block("restart")
+	h.block("submit node=pump-1 pin=valve level=0")
+	if out := h.block("hello pump-1 pins=valve:0 top=50000000,1 next=2"); strings.Contains(out, "instruction 1 ") && strings.Contains(out, "-> send pump-1 instruction 1 ") {
+		t.Errorf("the on goes out behind its off:\n%s", out)
+	}
+	if i := h.log.insts[1]; i.By == 0 {
+		t.Errorf("the on is %v, and nothing stands for it", i.State)
+	}
+}
+
+// TestHelloOfAHeldBoardWithALongQueueIsQuick: a hello may cost no more than a look at
+// each pin and at each instruction.
+func TestHelloOfAHeldBoardWithALongQueueIsQuick(t *testing.T) {
+	h := newHarness(t)
+	h.cfg.Capacity = 20_000
+	h.boot()
+	hello := &wire.Hello{Session: 1, Incarnation: 1, Short: wire.Short("pump-1"), First: 1, Next: 1, Rules: wire.NewestRules}
+	for k := range wire.MaxLines {
+		p := fmt.Sprintf("p%03d", k)
+		hello.Pins = append(hello.Pins, p)
+		hello.Traits = append(hello.Traits, wire.PinTraits{Line: wire.LineOf("chip:" + p), Flags: wire.PinOutput | wire.PinHasSafe | wire.PinHeld})
+	}
+	for range 10_000 {
+		h.log.step(h.eng, h.now, &engine.Submit{Spec: engine.Spec{Intent: "mix.paint", Nodes: []string{"pump-1"}}})
+	}
+	r := h.eng.Ready(h.now)
+	h.finish(&r)
+	began := time.Now()
+	h.log.step(h.eng, h.now, &engine.Uplink{Node: "pump-1", Msg: hello})
+	if took := time.Since(began); took > 500*time.Millisecond {
+		t.Errorf("it took %v", took)
+	}
+	if holds := h.eng.Holds(); len(holds) != 1 || len(holds[0].Pins) != wire.MaxLines {
+		t.Errorf("%d holds", len(holds))
+	}
+}
+
+// TestStrangersThatAreHeldAreBounded: a gpio.safe for a name that nobody has seen holds
+// it, also when it is cancelled; such names are bounded.
+func TestStrangersThatAreHeldAreBounded(t *testing.T) {
+	h := newHarness(t)
+	for k := range 1200 {
+		h.block(fmt.Sprintf("submit node=nobody-%d intent=gpio.safe id=s%d\ncancel s%d", k, k, k))
+	}
+	if n := len(h.eng.Holds()); n > 1000 {
+		t.Errorf("%d names that nobody has seen are held", n)
+	}
+}
+
+// TestARepeatedSafeHoldsAgain: a release that was taken back leaves nothing held by the
+// gateway's word; whoever says gpio.safe again means it.
+func TestARepeatedSafeHoldsAgain(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello pump-1 pins=valve:0\ngoodbye pump-1\nsubmit node=pump-1 intent=gpio.safe pin=valve")
+	h.block("submit node=pump-1 intent=gpio.release pin=valve id=r\ncancel r")
+	h.block("submit node=pump-1 intent=gpio.safe pin=valve")
+	if n := len(h.eng.Holds()); n != 1 {
+		t.Error("nothing is held")
+	}
+}
+
+// TestAClockThatIsSetForwardExpiresNoWayToSafe: of the wall and the monotonic limit the
+// later holds (docs/safety.md 12).
+func TestAClockThatIsSetForwardExpiresNoWayToSafe(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello pump-1 pins=valve:0\ngoodbye pump-1\nsubmit node=pump-1 pin=valve level=0 ttl=10m")
+	h.block("wall 1h")
+	h.block("hello pump-1 pins=valve:0")
+	if i := h.log.insts[1]; i.State != engine.StateDispatched {
+		t.Errorf("at once after its submission it is %v, %s", i.State, i.Reason)
+	}
+}
+
+// TestACancelEndsTheLeaseOfWhatHasSucceeded: docs/safety.md 11.
+func TestACancelEndsTheLeaseOfWhatHasSucceeded(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello pump-1 pins=valve:0\nsubmit node=pump-1 pin=valve level=1 max_on=10m")
+	h.block("event pump-1 seq=1 processed ok pin=valve level=1 until=10m max_on_ms=600000")
+	if out := h.block("cancel seq=1"); !strings.Contains(out, "-> send pump-1 cancel 1 ") {
+		t.Errorf("nothing tells the node:\n%s", out)
+	}
 }

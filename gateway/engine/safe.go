@@ -369,6 +369,7 @@ func (e *Engine) sameSafe(in *Submit, sum [16]byte, nodes []string) *task {
 // share counts one more submission for a task towards safe.
 func (e *Engine) share(now Now, in *Submit, t *task) {
 	for _, i := range t.insts {
+		e.holdSafe(now, i, in.Source.Actor) // a release in between may have been taken back
 		i.Same++
 		if i.Same&(i.Same-1) == 0 { // the timeline must not grow with a flood
 			e.log(now, i, Entry{What: WhatSubmitted, Actor: in.Source.Actor, Path: in.Path, Detail: fmt.Sprintf("the same once more, %d so far", i.Same)})
@@ -380,7 +381,7 @@ func (e *Engine) share(now Now, in *Submit, t *task) {
 }
 
 // strangers counts the nodes that have never been seen and are owed something towards
-// safe.
+// safe, or are held.
 func (e *Engine) strangers() int {
 	count := 0
 	for _, n := range e.nodes {
@@ -391,10 +392,11 @@ func (e *Engine) strangers() int {
 	return count
 }
 
-// stranger reports whether a node that was never seen is owed something towards safe.
+// stranger reports whether a node that was never seen is owed something towards safe, or
+// is held: that stays when it is cancelled.
 func (n *node) stranger() bool {
-	if n.known {
-		return false
+	if n.known || n.hold != nil {
+		return !n.known
 	}
 	for p := n.all.first; p != nil; p = p.next {
 		if p.i.safe {
