@@ -108,7 +108,7 @@ func (w *works) line(pin string) wire.LineKey {
 func (w *works) Run(ctx context.Context, work executor.Work, tell Tell) executor.Result {
 	began := time.Now()
 	q := intent.Request{
-		Cause: work.Token.String(), Order: work.Order,
+		Cause: work.Token.String(), Order: work.Order, Unheld: work.Again && !work.Hold,
 		Check: func() error {
 			if w.late(work.NotAfter, work.Towards) {
 				return gpio.ErrLate

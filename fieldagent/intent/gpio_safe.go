@@ -27,7 +27,7 @@ func (b Board) checkSafe(a wire.GPIOSafe) *Result {
 }
 
 func (b Board) driveSafe(ctx context.Context, a wire.GPIOSafe, r Request) Result {
-	s := gpio.Safe{Cause: r.Cause, Order: r.Order, Check: r.Check, Hold: true}
+	s := gpio.Safe{Cause: r.Cause, Order: r.Order, Check: r.Check, Hold: !r.Unheld}
 	if a.Pin != "" {
 		line, err := b.Pins.Line(a.Pin)
 		if err != nil {

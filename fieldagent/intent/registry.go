@@ -28,6 +28,9 @@ type Request struct {
 	// Lines are those that it holds. Towards safe they are what it drives, more or
 	// fewer than its arguments name; nil for what they name.
 	Lines []wire.LineKey
+	// Unheld says that gpio.safe holds nothing: it is a repetition, and somebody may have
+	// released the lines since.
+	Unheld bool
 	// Check is asked right before a pin moves: an error keeps it where it is. nil for no
 	// question.
 	Check func() error
