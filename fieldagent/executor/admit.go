@@ -120,7 +120,7 @@ func (c *Core) roomFor(a *attempt) bool {
 	case table && (a.towards && reserve > 0 || !c.ordered() || len(c.queue) < c.cfg.MaxQueue || c.replaces(a) || c.keepsFor(a.seq)):
 		return true
 	case a.towards && reserve > 0:
-		c.driveWithoutRoom(a)
+		c.driveAndTell(a)
 	case c.ordered():
 		c.full(a)
 	default:

@@ -164,9 +164,18 @@ func TestB34_OffIsTakenWhenThereIsNoRoom(t *testing.T) {
 		if len(out.Urgent) != 1 {
 			t.Fatalf("off %d is not driven", n)
 		}
-		if r := said[*wire.Report](out); r != nil {
-			if r.States[0].Status != wire.StatusDriven || !out.Urgent[0].Again {
-				t.Errorf("%+v, %+v", r, out.Urgent)
+		if w := out.Urgent[0]; w.Again {
+			if said[*wire.Report](out) != nil {
+				t.Error("told as driven before it was")
+			}
+			if r := said[*wire.Report](b.step(executor.Finished{Token: w.Token, Again: true, Result: executor.Result{Code: wire.CodeIO}})); r != nil {
+				t.Errorf("told as driven, and the pin did not move: %+v", r)
+			}
+			n++
+			w = b.deliver(n, "b", "safe").Urgent[0]
+			r := said[*wire.Report](b.step(executor.Finished{Token: w.Token, Again: true, Result: executor.Result{Code: wire.CodeOK}}))
+			if r == nil || r.States[0].Seq != n || r.States[0].Status != wire.StatusDriven {
+				t.Errorf("told %+v", r)
 			}
 			break
 		}

@@ -77,7 +77,7 @@ func (a *agent) Start(w executor.Work) {
 	a.w.log(a.tag, "starts %d attempt %d (%v): %s on %s, number %d, again %v", w.Seq, w.Attempt, w.Token, w.Intent, x.pin, w.Order, w.Again)
 	a.w.check.started(a, x)
 	if w.Again {
-		a.driveSafe(x, wire.CodeOK)
+		a.input(executor.Finished{Token: x.Token, Result: a.driveSafe(x, wire.CodeOK), Again: true})
 		return
 	}
 	a.works[w.Token] = x

@@ -207,7 +207,7 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	}
 	if why != "" {
 		e.effects.Sends = append(e.effects.Sends, Send{id, &wire.Welcome{
-			Session: m.Session, Epoch: e.counters.Epoch, Now: now.Wall, Refused: why}})
+			Session: m.Session, Epoch: e.counters.Epoch, Now: now.Wall, Rules: wire.NewestRules, Refused: why}})
 		switch n := e.nodes[id]; {
 		case n != nil && n.twins.on:
 			e.toTwin(now, n, false)
