@@ -387,3 +387,20 @@ func TestWhatHoldsTheBoardIsSupersededByWhatHasEnded(t *testing.T) {
 		t.Errorf("%v, by %d", i.State, i.By)
 	}
 }
+
+// TestASafeByHandHoldsAgain: an operator has a gpio.safe tried again whose hold was
+// released since. Its agent will hold, so the gateway does.
+func TestASafeByHandHoldsAgain(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello pump-1 pins=valve:0\nsubmit node=pump-1 intent=gpio.safe pin=valve retry=0,1s,1s")
+	h.block("event pump-1 seq=1 processed io")
+	h.block("submit node=pump-1 intent=gpio.release pin=valve")
+	h.block("event pump-1 seq=2 processed ok")
+	if n := len(h.eng.Holds()); n != 0 {
+		t.Fatalf("%d are held", n)
+	}
+	h.block("operate retry seq=1 yes\nadvance 1ms")
+	if n := len(h.eng.Holds()); n != 1 {
+		t.Error("nothing is held")
+	}
+}
