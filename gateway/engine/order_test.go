@@ -404,3 +404,12 @@ func TestASafeByHandHoldsAgain(t *testing.T) {
 		t.Error("nothing is held")
 	}
 }
+
+// TestAWayToSafeThatIsNotGoneIsUrgent: an output may be on that should be off.
+func TestAWayToSafeThatIsNotGoneIsUrgent(t *testing.T) {
+	for _, kind := range []string{"safe_undelivered", "safe_refused_local", "safe_expired", "lease_failed"} {
+		if u := (engine.Alarm{Kind: kind}).Urgency(); u != engine.UrgencyNow {
+			t.Errorf("%s: %d", kind, u)
+		}
+	}
+}
