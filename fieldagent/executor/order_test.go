@@ -380,7 +380,7 @@ func TestGatewayWithoutRulesReadsWhatItKnows(t *testing.T) {
 	in := b.instruction(3, "b")
 	in.Lines = []wire.LineKey{wire.LineOf("c")}
 	told := []executor.Output{b.deliver(1, "a"), b.deliver(4, "a"), b.receive(in)}
-	for i, want := range []wire.Code{wire.CodeCancelled, wire.CodeNotPermitted, wire.CodeBadArgs} {
+	for i, want := range []wire.Code{wire.CodeCancelled, wire.CodeNotPermitted, wire.CodeNoSuchPin} {
 		for seq, code := range ends(told[i]) {
 			if code != want {
 				t.Errorf("instruction %d: %v, want %v", seq, code, want)

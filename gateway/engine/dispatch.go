@@ -201,6 +201,7 @@ func (e *Engine) newAttempt(i *inst) {
 	}
 	e.counters.NextToken++
 	i.node.give(i.given())
+	i.noteHandedOut()
 	e.topUsed = true
 	i.Sends, i.RetryAt, i.Percent = 0, 0, 0
 	i.ReceivedAt, i.StartedAt, i.FinishedAt, i.SettledAt = 0, 0, 0, 0

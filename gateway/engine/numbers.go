@@ -40,11 +40,11 @@ func (e *Engine) reserve(r *Records) {
 	r.Reserved = &v
 }
 
-// newest is what was commanded last at a line, as far as this process knows.
+// newest is what was handed out last of a line, by its number, as far as this process
+// knows.
 type newest struct {
 	order, seq uint64
 	what       string // for people
-	sum        actSum
 }
 
 // actSum tells whether two instructions ask for the same.
@@ -65,12 +65,20 @@ func sumOf(i *inst) actSum {
 	return s
 }
 
+// noteHandedOut remembers an instruction at its lines. It costs the same however much
+// waits there.
+func (i *inst) noteHandedOut() {
+	for k := range i.places {
+		i.places[k].l.newest.note(i)
+	}
+}
+
 // note remembers an instruction that was handed out, if it is the newest.
 func (n *newest) note(i *inst) {
 	if i.order() <= n.order {
 		return
 	}
-	*n = newest{order: i.order(), seq: i.Seq, what: i.what(), sum: sumOf(i)}
+	*n = newest{order: i.order(), seq: i.Seq, what: i.what()}
 }
 
 // what names what an instruction does, for people.
@@ -93,12 +101,6 @@ func (e *Engine) newerThan(i *inst) (seq uint64, what string) {
 	look := func(l *line) {
 		if l.newest.order > top {
 			top, seq, what = l.newest.order, l.newest.seq, l.newest.what
-		}
-		for p := l.last; p != nil && p.i.order() > top; p = p.prev {
-			if p.i.Attempt != 0 {
-				top, seq, what = p.i.order(), p.i.Seq, p.i.what()
-				break
-			}
 		}
 	}
 	n := i.node

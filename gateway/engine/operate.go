@@ -156,6 +156,7 @@ func (e *Engine) operateQueue(now Now, in *Operate) {
 	if i.safe {
 		e.supersede(now, i)
 	}
+	e.holdSafe(now, i, in.Actor)
 	i.waitAt = now.in(0)
 	e.arm(now, i)
 	if moved != "" {

@@ -97,6 +97,9 @@ func (e *Engine) place(i *inst) {
 	for _, k := range keys {
 		add(n.line(k))
 	}
+	if i.Attempt != 0 {
+		i.noteHandedOut()
+	}
 	e.touchLines(i)
 }
 
@@ -107,9 +110,6 @@ func (e *Engine) unplace(i *inst) {
 	for k := range i.places {
 		l := i.places[k].l
 		l.remove(&i.places[k])
-		if i.Attempt != 0 && l != &n.all {
-			l.newest.note(i)
-		}
 		if l.first == nil && len(n.lines) > mostLines && n.lines[l.key] == l {
 			delete(n.lines, l.key)
 			n.byAge = slices.DeleteFunc(n.byAge, func(m *line) bool { return m == l })

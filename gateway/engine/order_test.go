@@ -346,3 +346,70 @@ func TestACancelEndsTheLeaseOfWhatHasSucceeded(t *testing.T) {
 		t.Errorf("nothing tells the node:\n%s", out)
 	}
 }
+
+// TestTenThousandEndAtOnceInTime: what waits at one line for a node that is away ends in
+// the same moment.
+func TestTenThousandEndAtOnceInTime(t *testing.T) {
+	h := newHarness(t)
+	h.cfg.Capacity = 20_000
+	h.boot()
+	args, err := wire.EncodeMap(wire.GPIOWrite{Pin: "valve", Level: true}.Map(), wire.MaxArgsBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10_000 {
+		h.log.step(h.eng, h.now, &engine.Submit{Spec: engine.Spec{Intent: wire.IntentGPIOWrite, Args: args, Nodes: []string{"pump-1"}, TTLMs: 1000}})
+	}
+	r := h.eng.Ready(h.now)
+	h.finish(&r)
+	h.now.Mono, h.now.Wall = h.now.Mono+2*time.Second, h.now.Wall+2000
+	began := time.Now()
+	r = h.eng.Ready(h.now)
+	if took := time.Since(began); took > time.Second || h.eng.Open() != 0 {
+		t.Errorf("it took %v, %d are open", took, h.eng.Open())
+	}
+	h.finish(&r)
+}
+
+// TestWhatHoldsTheBoardIsSupersededByWhatHasEnded: the gateway knows the newer one
+// although it has ended, so there is nothing to alarm.
+func TestWhatHoldsTheBoardIsSupersededByWhatHasEnded(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello pump-1 pins=valve:0\nsubmit node=pump-1 intent=mix.paint retry=3,10s,10s")
+	h.block("event pump-1 seq=1 processed busy")
+	h.block("submit node=pump-1 pin=valve level=0")
+	h.block("event pump-1 seq=2 processed ok")
+	h.block("advance 12s")
+	if out := h.block("event pump-1 seq=1 processed superseded"); strings.Contains(out, "order_lost") {
+		t.Errorf("alarmed:\n%s", out)
+	}
+	if i := h.log.insts[1]; i.State != engine.StateCancelled || i.By != 2 {
+		t.Errorf("%v, by %d", i.State, i.By)
+	}
+}
+
+// TestASafeByHandHoldsAgain: an operator has a gpio.safe tried again whose hold was
+// released since. Its agent will hold, so the gateway does.
+func TestASafeByHandHoldsAgain(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello pump-1 pins=valve:0\nsubmit node=pump-1 intent=gpio.safe pin=valve retry=0,1s,1s")
+	h.block("event pump-1 seq=1 processed io")
+	h.block("submit node=pump-1 intent=gpio.release pin=valve")
+	h.block("event pump-1 seq=2 processed ok")
+	if n := len(h.eng.Holds()); n != 0 {
+		t.Fatalf("%d are held", n)
+	}
+	h.block("operate retry seq=1 yes\nadvance 1ms")
+	if n := len(h.eng.Holds()); n != 1 {
+		t.Error("nothing is held")
+	}
+}
+
+// TestAWayToSafeThatIsNotGoneIsUrgent: an output may be on that should be off.
+func TestAWayToSafeThatIsNotGoneIsUrgent(t *testing.T) {
+	for _, kind := range []string{"safe_undelivered", "safe_refused_local", "safe_expired", "lease_failed"} {
+		if u := (engine.Alarm{Kind: kind}).Urgency(); u != engine.UrgencyNow {
+			t.Errorf("%s: %d", kind, u)
+		}
+	}
+}
