@@ -82,7 +82,7 @@ func (e *Engine) place(i *inst) {
 		return
 	}
 	n := i.node
-	keys, board := n.keysOf(a)
+	keys, board := n.standsAt(a)
 	i.board = board
 	i.places = make([]place, 0, len(keys)+2)
 	add := func(l *line) {
