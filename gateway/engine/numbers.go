@@ -107,7 +107,7 @@ func (e *Engine) newerThan(i *inst) (seq uint64, what string) {
 	if !stands(i.task.act) {
 		return 0, ""
 	}
-	keys, board := n.keysOf(i.task.act)
+	keys, board := n.standsAt(i.task.act)
 	for _, k := range keys {
 		if l := n.lines[k]; l != nil {
 			look(l)

@@ -83,7 +83,7 @@ func (e *Engine) place(i *inst) {
 	}
 	n := i.node
 	n.numbered = max(n.numbered, i.order())
-	keys, board := n.keysOf(a)
+	keys, board := n.standsAt(a)
 	i.board = board
 	i.places = make([]place, 0, len(keys)+2)
 	add := func(l *line) {

@@ -411,5 +411,34 @@ func TestAWayToSafeThatIsNotGoneIsUrgent(t *testing.T) {
 		if u := (engine.Alarm{Kind: kind}).Urgency(); u != engine.UrgencyNow {
 			t.Errorf("%s: %d", kind, u)
 		}
+// TestA11_AnotherNameOfTheLine: without a pin map a line goes by more names than the
+// hello tells (P1_11 for GPIO17). What names one of those waits for all that is older on
+// the board, and what is newer for it, since nobody here knows which line it is. And the
+// agent, who does, is believed when something newer has begun there.
+func TestA11_AnotherNameOfTheLine(t *testing.T) {
+	for _, names := range [][2]string{{"P1_11", "GPIO17"}, {"GPIO17", "P1_11"}, {"P1_11", "P1_12"}} {
+		h := newHarness(t)
+		h.block("hello a pins=GPIO17:-,GPIO18:-")
+		if out := h.block(fmt.Sprintf("submit node=a pin=%s level=1\nsubmit node=a pin=%s level=0", names[0], names[1])); strings.Contains(out, "-> send a instruction 2 ") {
+			t.Errorf("%v: the newer is not behind the older:\n%s", names, out)
+		}
+		if out := h.block("event a seq=1 received"); !strings.Contains(out, "-> send a instruction 2 ") {
+			t.Errorf("%v: and does not go when that is received:\n%s", names, out)
+		}
+		h.block("event a seq=2 started")
+		if out := h.block("event a seq=1 processed superseded"); strings.Contains(out, "order_lost") {
+			t.Errorf("%v: not believed:\n%s", names, out)
+		}
+	}
+	// What the hello tells of is as it was, and so is the way to safe.
+	h := newHarness(t)
+	h.block("hello a pins=lamp:0,GPIO18:-")
+	out := h.block("submit node=a pin=lamp level=1\nsubmit node=a pin=GPIO18 level=1")
+	if !strings.Contains(out, "-> send a instruction 1 ") || !strings.Contains(out, "-> send a instruction 2 ") {
+		t.Errorf("one line waits for the other:\n%s", out)
+	}
+	h.block("submit node=a pin=nowhere level=1")
+	if out := h.block("submit node=a intent=gpio.safe pin=lamp"); !strings.Contains(out, "-> send a instruction 4 ") || strings.Contains(out, "2 DISPATCHED -> CANCELLED") {
+		t.Errorf("the way to safe:\n%s", out)
 	}
 }
