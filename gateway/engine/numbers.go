@@ -182,7 +182,7 @@ func (e *Engine) mayRepeat(i *inst, code wire.Code, reason string) bool {
 		return false
 	}
 	ended := code.Class() == wire.ClassUnknown || reason == ReasonForgotten
-	return i.safe || !ended || !i.node.guarded(i.task.act)
+	return i.safe || !ended || mutant.On(mutant.OwnersActRetried) || !i.node.guarded(i.task.act)
 }
 
 // guarded reports whether an act moves an output that has a safe level.
