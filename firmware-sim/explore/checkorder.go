@@ -149,7 +149,7 @@ func (p *pinDef) isGuarded() bool { return p != nil && p.hasSafe }
 // owed notes something towards safe that is on disk now.
 func (c *checker) owed(i *engine.Instruction) {
 	a := c.w.byNode[i.Node]
-	if a == nil || c.w.profile.Loss > 0 || c.memory.older {
+	if a == nil || a.link.drop > 0 || c.memory.older {
 		return // single messages vanish: then it is only bound to arrive some day
 	}
 	if _, ok := towardsOn(a, i); !ok {
