@@ -81,7 +81,7 @@ func (c *Core) recheckQueue() {
 // first welcome: see refuseWaiting.
 func (c *Core) startReady() {
 	met := c.session.met || mutant.On(mutant.QueueUnmet)
-	for met && !c.stop.stopping && !c.alone && c.session.refused == "" {
+	for met && !c.stop.stopping && (!c.alone || mutant.On(mutant.WindowIgnored)) && c.session.refused == "" {
 		a := c.pick(c.busy() < c.cfg.Workers)
 		if a == nil {
 			return
@@ -210,7 +210,7 @@ func (c *Core) rank(a *attempt) time.Duration {
 // ended: two never run at once.
 func (c *Core) olderRuns(a *attempt) bool {
 	for o := a.older; o != nil; o = o.older {
-		if o.state == running || slices.Contains(c.lingering, o) {
+		if (o.state == running || slices.Contains(c.lingering, o)) && !mutant.On(mutant.AttemptsOverlap) {
 			return true
 		}
 	}

@@ -80,7 +80,7 @@ func Collect(core *executor.Core, now func() executor.Now, in executor.Input, ne
 func join(all *executor.Output, out executor.Output) {
 	// As of the last step: what waited while the loop hung may begin with words of a
 	// gateway that is gone by now, and end with the loss of its connection.
-	all.Contact = out.Contact
+	all.Contact = out.Contact || all.Contact && mutant.On(mutant.ContactStale)
 	all.Urgent = append(all.Urgent, out.Urgent...)
 	all.Records = append(all.Records, out.Records...)
 	all.Start = append(all.Start, out.Start...)

@@ -75,6 +75,7 @@ type agent struct {
 	copyRuns    bool      // it is copied when the next work starts
 	copyWaits   bool      // it is copied when the next one is told to wait
 	second      *agent    // the other board under the name, nil for none
+	lying       uint64    // how many numbers it claims in its hellos that nobody gave it
 	retired     bool      // it will not start again
 
 	through uint64 // what it says that the gateway has

@@ -14,11 +14,12 @@ type orders struct {
 	offs    []*off                   // that have not been driven, told, or stood for
 	shared  map[int]string           // submissions that an equal one stands for -> its task
 	ticking bool                     // somebody looks at offs
+	toldTo  map[*agent]int64         // the latest time of the gateway that earlier processes can have known
 	known   map[string]time.Duration // nodes that have said hello, since when that is on disk
 }
 
 func newOrders() orders {
-	return orders{numbers: map[uint64]uint64{}, shared: map[int]string{}, known: map[string]time.Duration{}}
+	return orders{numbers: map[uint64]uint64{}, shared: map[int]string{}, known: map[string]time.Duration{}, toldTo: map[*agent]int64{}}
 }
 
 // off is something towards safe that is owed.
@@ -83,6 +84,9 @@ func (c *checker) begun(a *agent, x *work) {
 		r.acted = true
 	}
 	i := c.instOf(x.Seq, x.Token)
+	if late := c.surelyLate(a, i.NotAfter); x.Towards && i.NotAfter != 0 && late > 0 {
+		c.fail("late", "instruction %d is driven %v too late by %s, which knows that", i.Seq, late, a.id)
+	}
 	if !x.Again && i.State == engine.StateCancelled && i.Token == x.Token && (i.By != 0 || i.Code == wire.CodeSuperseded) {
 		c.fail("withdrawn", "instruction %d moves a line of %s, and it is on disk as withdrawn (%s)", x.Seq, a.tag, i.Reason)
 	}
@@ -149,7 +153,7 @@ func (p *pinDef) isGuarded() bool { return p != nil && p.hasSafe }
 // owed notes something towards safe that is on disk now.
 func (c *checker) owed(i *engine.Instruction) {
 	a := c.w.byNode[i.Node]
-	if a == nil || c.w.profile.Loss > 0 || c.memory.older {
+	if a == nil || a.link.drop > 0 || c.memory.older {
 		return // single messages vanish: then it is only bound to arrive some day
 	}
 	if _, ok := towardsOn(a, i); !ok {
@@ -276,7 +280,7 @@ func (c *checker) falseExpired(a *agent, i *engine.Instruction, t wire.Token) {
 		return // it says it again, after a restart
 	}
 	c.saidCode[t] = wire.CodeExpired
-	now := max(k.most+a.clock.mono().Milliseconds(), k.least+a.clock.mono().Milliseconds())
+	now := max(k.most+a.clock.mono().Milliseconds(), k.least+a.clock.mono().Milliseconds(), c.orders.toldTo[a])
 	if left := time.Duration(i.NotAfter-now)*time.Millisecond - stepSlack; left > 0 {
 		c.fail("false-expired", "%s refuses instruction %d as expired, and by no time that it was told has its limit passed: %v are left", a.id, i.Seq, left)
 	}

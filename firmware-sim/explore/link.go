@@ -16,6 +16,8 @@ const (
 	brokerQueue = 256
 	// slowEvery is how often a slow consumer takes a message.
 	slowEvery = 300 * time.Millisecond
+	// soundLinks is the share of the links that lose nothing by themselves.
+	soundLinks = 0.5
 	// Keepalives: who hears nothing for so long gives the connection up.
 	agentPatience  = 30 * time.Second
 	brokerPatience = 30 * time.Second
@@ -56,7 +58,9 @@ type link struct {
 func newLink(a *agent) *link {
 	l := &link{a: a, w: a.w, rnd: a.w.stream("link " + a.tag)}
 	p := a.w.profile
-	l.drop = p.LeastLoss + l.rnd.Float64()*(p.Loss-p.LeastLoss)
+	if l.drop = p.LeastLoss + l.rnd.Float64()*(p.Loss-p.LeastLoss); p.LeastLoss == 0 && chance(l.rnd, soundLinks) {
+		l.drop = 0 // then there are bounds for what arrives when
+	}
 	l.repeat = l.rnd.Float64() * p.Repeat
 	return l
 }

@@ -250,6 +250,9 @@ func (a *agent) finish(x *work, r executor.Result) {
 // Primary implements round.Hands.
 func (a *agent) Primary(m wire.Message) {
 	a.w.check.says(a, m)
+	if h, ok := m.(*wire.Hello); ok && a.lying > 0 {
+		m = a.forged(h)
+	}
 	if e, ok := m.(*wire.Event); ok && a.copyWaits && e.Phase == wire.PhaseReceived {
 		a.copyCard()
 	}

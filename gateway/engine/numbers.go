@@ -45,6 +45,7 @@ func (e *Engine) reserve(r *Records) {
 type newest struct {
 	order, seq uint64
 	what       string // for people
+	sum        actSum
 }
 
 // actSum tells whether two instructions ask for the same.
@@ -78,7 +79,7 @@ func (n *newest) note(i *inst) {
 	if i.order() <= n.order {
 		return
 	}
-	*n = newest{order: i.order(), seq: i.Seq, what: i.what()}
+	*n = newest{order: i.order(), seq: i.Seq, what: i.what(), sum: sumOf(i)}
 }
 
 // what names what an instruction does, for people.
@@ -188,7 +189,7 @@ func (e *Engine) mayRepeat(i *inst, code wire.Code, reason string) bool {
 		return false
 	}
 	ended := code.Class() == wire.ClassUnknown || reason == ReasonForgotten
-	return i.safe || !ended || !i.node.guarded(i.task.act)
+	return i.safe || !ended || mutant.On(mutant.OwnersActRetried) || !i.node.guarded(i.task.act)
 }
 
 // guarded reports whether an act moves an output that has a safe level.

@@ -144,7 +144,7 @@ func (e *Engine) operateQueue(now Now, in *Operate) {
 	moved := e.movedSince(i)
 	if stands(i.task.act) {
 		e.holdSafe(now, i, in.Actor) // a gpio.safe holds anew, whatever was released since
-		e.renumber(i) // by hand it goes behind what has moved since, which the answer shows
+		e.renumber(i)                // by hand it goes behind what has moved since, which the answer shows
 	}
 	i.By = 0
 	if !e.move(now, i, StateRetrying, Entry{What: WhatRetrying, Actor: in.Actor, Path: in.Path, Detail: in.Note}) {

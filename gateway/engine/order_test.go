@@ -411,6 +411,9 @@ func TestAWayToSafeThatIsNotGoneIsUrgent(t *testing.T) {
 		if u := (engine.Alarm{Kind: kind}).Urgency(); u != engine.UrgencyNow {
 			t.Errorf("%s: %d", kind, u)
 		}
+	}
+}
+
 // TestA11_AnotherNameOfTheLine: without a pin map a line goes by more names than the
 // hello tells (P1_11 for GPIO17). What names one of those waits for all that is older on
 // the board, and what is newer for it, since nobody here knows which line it is. And the

@@ -260,7 +260,7 @@ func (e *Engine) compactSafe(now Now, n *node, a wire.CompactAck) bool {
 	}
 	// An answer to the frame looks like one to the first attempt. What does not say that
 	// it was done is not believed as the end of that: its event will tell.
-	if k := a.Code.Class(); a.Attempt != 1 || k == wire.ClassProgress || k == wire.ClassSuccess {
+	if k := a.Code.Class(); mutant.On(mutant.FrameEndsAttempt) || a.Attempt != 1 || k == wire.ClassProgress || k == wire.ClassSuccess {
 		return false
 	}
 	if i == nil {
