@@ -23,7 +23,8 @@ import (
 )
 
 // Keepalives of the two connections. The primary one is short, so that a dead
-// link is noticed in half a minute; on the narrowband one every byte is dear.
+// link is noticed in half a minute; on the narrowband one every byte is dear, see
+// narrowbandEvery.
 const (
 	primaryKeepAlive    = 20 * time.Second
 	narrowbandKeepAlive = time.Minute
@@ -232,7 +233,7 @@ func (a *Agent) links(l *loop, u *urgent) ([]*link.Link, error) {
 	short := wire.Short(a.cfg.Node)
 	narrow, err := link.New(link.Options{
 		URL: a.cfg.Narrowband, ClientID: "nb/" + short, Username: user, Password: password,
-		Subscribe: wire.NarrowbandDown(short), Publish: wire.NarrowbandUp(short), KeepAlive: narrowbandKeepAlive,
+		Subscribe: wire.NarrowbandDown(short), Publish: wire.NarrowbandUp(short), KeepAlive: a.cfg.narrowbandEvery(),
 		Open: func() (uint64, []byte) { return 0, nil }, Jitter: rand.Float64, Log: a.log.With("path", "narrowband"),
 		Up:   func(ctx context.Context, _ uint64) { l.give(ctx, executor.NarrowbandUp{}) },
 		Down: func(ctx context.Context) { l.give(ctx, executor.NarrowbandDown{}) },

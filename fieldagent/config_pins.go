@@ -134,3 +134,15 @@ func readDuration(key, s string) (time.Duration, error) {
 	}
 	return d, nil
 }
+
+// narrowbandEvery is the keepalive of the narrowband connection. As long as one of the
+// two connections is taken for alive the gateway counts as there; where a pin relies on
+// its loss being noticed, both have to notice it as soon.
+func (c *Config) narrowbandEvery() time.Duration {
+	for _, p := range c.Pins {
+		if p.OnLoss == gpio.FallSafe {
+			return primaryKeepAlive
+		}
+	}
+	return narrowbandKeepAlive
+}

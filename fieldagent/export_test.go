@@ -2,6 +2,7 @@ package fieldagent
 
 import (
 	"io/fs"
+	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
 )
@@ -11,3 +12,6 @@ func (a *Agent) UseBoard(b gpio.Board) { a.board = b }
 
 // SetRoot makes the agent look for proc somewhere else.
 func (c *Config) SetRoot(root fs.FS) { c.root = root }
+
+// NarrowbandEvery is the keepalive of the narrowband connection.
+func (c *Config) NarrowbandEvery() time.Duration { return c.narrowbandEvery() }

@@ -29,7 +29,7 @@ type board struct {
 // depends on the width of a word, the byte order or the system.
 func boards() []board {
 	some := []string{"wire", "fieldagent/journal", "fieldagent/gpio", "fieldagent/intent"}
-	all := append([]string{"fieldagent", "fieldagent/executor", "fieldagent/link"}, some...)
+	all := append([]string{"fieldagent", "fieldagent/executor", "fieldagent/link", "fieldagent/lines", "fieldagent/round"}, some...)
 	return []board{
 		{level: "armv6", goarch: "arm", arm: "6", machine: elf.EM_ARM, emulator: "qemu-arm-static", cpu: "arm1176", suites: all,
 			slowest: "TestPromisesHoldThroughCrashesAndLoss"},

@@ -12,7 +12,13 @@ import (
 // for its end and returns what it has written and its exit code.
 func (s *site) said(name string, args ...string) (text string, exit int) {
 	s.t.Helper()
-	s.must(s.board.Run(name, "apollo", append([]string{agentPath("arm64")}, args...)...))
+	return s.saidBy("arm64", name, args...)
+}
+
+// saidBy is the same with the program of another level.
+func (s *site) saidBy(level, name string, args ...string) (text string, exit int) {
+	s.t.Helper()
+	s.must(s.board.Run(name, "apollo", append([]string{agentPath(level)}, args...)...))
 	r, err := s.board.Wait(name, patience)
 	s.must(err)
 	mark := "[" + name + "] "

@@ -23,6 +23,11 @@ func (s *site) polarity(l level) {
 // reload gives an agent a new pin map and returns when it is in force.
 func (s *site) reload(l level, more ...string) {
 	s.t.Helper()
+	s.reloadWith(l, config(l, more...))
+}
+
+func (s *site) reloadWith(l level, text string) {
+	s.t.Helper()
 	reloads := func() (n int) {
 		for text := range strings.Lines(s.board.Console()) {
 			if strings.HasPrefix(text, "["+l.name+"] ") && strings.Contains(text, `msg="pin map reloaded"`) {
@@ -32,7 +37,7 @@ func (s *site) reload(l level, more ...string) {
 		return n
 	}
 	before := reloads()
-	s.must(s.board.WriteFile(configPath(l), "", config(l, more...), 0o644))
+	s.must(s.board.WriteFile(configPath(l), "", text, 0o644))
 	s.must(s.board.ReloadUnit(l.name))
 	s.must(rig.Await(s.t.Context(), patience, "pin map reloaded", func() (bool, error) { return reloads() > before, nil }))
 }

@@ -25,7 +25,7 @@ func unitText(t *testing.T, l level) string {
 	}
 	text := string(b)
 	for _, c := range [][2]string{
-		{"=/usr/local/bin/apollo-agent ", "=" + agentPath(l.name) + " "},
+		{"/usr/local/bin/apollo-agent ", agentPath(l.name) + " "},
 		{"/etc/apollo/agent.yaml\n", configPath(l) + "\n"},
 		{"StateDirectory=apollo/agent\n", "StateDirectory=apollo/" + l.name + "\n"},
 	} {
@@ -44,15 +44,27 @@ func configPath(l level) string { return "/etc/apollo/" + l.name + ".yaml" }
 
 // config is the agent.yaml of a level, with its two lines and more pins.
 func config(l level, more ...string) string {
+	return configOf(l, append([]string{output("out", l.out, fmt.Sprintf("max_on: %v", maxOn)), input("in", l.in)}, more...)...)
+}
+
+// configOf is an agent.yaml with these pins.
+func configOf(l level, pins ...string) string {
 	return fmt.Sprintf(`gateway: tcp://%s
 narrowband: tcp://%s
 node: %s
 data: /var/lib/apollo/%s
 gpio: chardev
 pins:
-  - {name: out, line: "%s", direction: out, safe: 0, max_on: %v}
-  - {name: in, line: "%s", direction: in}
-`, gatewayMQTT, gatewayNarrow, l.name, l.name, line(l.out), maxOn, line(l.in)) + strings.Join(more, "")
+`, gatewayMQTT, gatewayNarrow, l.name, l.name) + strings.Join(pins, "")
+}
+
+// output is a pin of the map whose safe level is 0.
+func output(name string, n int, more ...string) string {
+	return fmt.Sprintf("  - {%s}\n", strings.Join(append([]string{"name: " + name, fmt.Sprintf("line: %q", line(n)), "direction: out", "safe: 0"}, more...), ", "))
+}
+
+func input(name string, n int) string {
+	return fmt.Sprintf("  - {name: %s, line: %q, direction: in}\n", name, line(n))
 }
 
 // relay is the active-low pin that an agent can be given on top.
@@ -63,7 +75,13 @@ func relay(more string) string {
 // startUnit gives a level its configuration and starts its unit.
 func (s *site) startUnit(l level, more ...string) {
 	s.t.Helper()
-	s.must(s.board.WriteFile(configPath(l), "", config(l, more...), 0o644))
+	s.startWith(l, config(l, more...))
+}
+
+// startWith starts a unit with this configuration.
+func (s *site) startWith(l level, text string) {
+	s.t.Helper()
+	s.must(s.board.WriteFile(configPath(l), "", text, 0o644))
 	s.must(s.board.StartUnit(l.name, unitText(s.t, l)))
 }
 
