@@ -206,7 +206,7 @@ func (e *Engine) newAttempt(i *inst) {
 	i.Sends, i.RetryAt, i.Percent = 0, 0, 0
 	i.ReceivedAt, i.StartedAt, i.FinishedAt, i.SettledAt = 0, 0, 0, 0
 	i.Code, i.Detail, i.Payload, i.Path, i.Reason, i.Lease = wire.CodeNone, "", nil, PathNone, "", nil
-	i.resends, i.queries, i.firstAt, i.byHand, i.disowned, i.Doubted = 0, 0, 0, false, false, false
+	i.resends, i.queries, i.firstAt, i.byHand, i.disowned, i.Doubted, i.noRoom = 0, 0, 0, false, false, false, false
 	i.stopAt, i.stops = 0, 0
 	i.whisperAt, i.whispers, i.driven = 0, 0, false
 }

@@ -32,6 +32,7 @@ type inst struct {
 	listed     bool          // scratch of supersede
 	inside     bool          // counted in node.inside
 	kept       bool          // the agent may keep its lines for a next attempt
+	noRoom     bool          // the agent has said so of this attempt
 	wantRank   wire.Priority // as counted at its lines
 	lift       wire.Priority // its rank in node.queue
 	blockAt    time.Duration // when it has held its line for as long as it may; 0 for not

@@ -445,3 +445,23 @@ func TestA11_AnotherNameOfTheLine(t *testing.T) {
 		t.Errorf("the way to safe:\n%s", out)
 	}
 }
+
+// TestARetryHasItsPlaceOnAFullLine: what is inside the agent waits there for the lines
+// that it keeps for the retry, so its place is free, whatever other lines wait.
+func TestARetryHasItsPlaceOnAFullLine(t *testing.T) {
+	h := newHarness(t)
+	h.block("config window=8")
+	h.block("hello pump-1 pins=lamp:-,horn:-\n" + strings.Repeat("submit node=pump-1 pin=lamp level=1 retry=3,1s,1s\n", 4))
+	for seq := range 4 {
+		h.block(fmt.Sprintf("event pump-1 seq=%d received", seq+1))
+	}
+	h.block("submit node=pump-1 pin=horn level=1\nsubmit node=pump-1 pin=horn level=0")
+	h.block("event pump-1 seq=1 processed busy")
+	if out := h.block("advance 2s"); !strings.Contains(out, "-> send pump-1 instruction 1 a2 ") {
+		t.Errorf("it is not sent:\n%s%s", out, h.block("waits 1\nshow"))
+	}
+	// An agent that keeps nothing any more and has no room is not asked at once again.
+	if out := h.block("report pump-1 full seq=1"); strings.Contains(out, "-> send pump-1 instruction 1 ") {
+		t.Errorf("it is sent again at once:\n%s", out)
+	}
+}
