@@ -346,6 +346,7 @@ func (e *Engine) comeback(now Now, n *node) {
 		case i.ReceivedAt == 0:
 			i.resends = 0
 			e.enqueue(i)
+		case i.CancelBy != "" && i.StartedAt == 0: // so it would be: the cancel asks as well
 		default:
 			if i.execAt == 0 {
 				e.watchExec(now, i) // the answer may be lost
