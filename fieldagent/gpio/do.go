@@ -291,16 +291,29 @@ func (o *Owner) Stop(ctx context.Context) error {
 	return err
 }
 
+// CutPulse is a pulse that the end of an earlier process has cut.
+type CutPulse struct {
+	Pin  string // as it was called then
+	Line wire.LineKey
+	Off  Level // that it should have ended at
+}
+
 // Seed is what an earlier process knew: marks, holds, and pulses at outputs without a
 // safe level that it has not ended. It is given before anything is driven.
-func (o *Owner) Seed(ctx context.Context, marks map[wire.LineKey]uint64, holds []wire.LineKey, pulses map[wire.LineKey]Level) error {
+func (o *Owner) Seed(ctx context.Context, marks map[wire.LineKey]uint64, holds []wire.LineKey, pulses []CutPulse) error {
 	_, err := o.ask(ctx, o.urgent, "take over what an earlier process knew", func() (Level, error) {
 		o.driveErr = nil
 		o.step(lines.Seed{Marks: marks, Holds: holds})
-		for _, key := range o.outputs() {
-			if off, ok := pulses[wire.LineOf(key)]; ok {
-				o.step(lines.Leftover{Line: wire.LineOf(key), Off: bool(off)})
+		for _, p := range pulses {
+			if !o.pins.Load().mapped() {
+				// Nothing knows its line but the name that it went by.
+				key, err := o.board.Resolve(p.Pin)
+				if err != nil || wire.LineOf(key) != p.Line {
+					continue
+				}
+				o.unmapped[p.Line] = key
 			}
+			o.step(lines.Leftover{Line: p.Line, Off: bool(p.Off)})
 		}
 		o.moved = true
 		return Low, o.driveErr
