@@ -62,9 +62,14 @@ func (e *Engine) mayFly(n *node) bool {
 	if !n.online || n.doubtful || n.twins.on || n.flying >= window || len(n.queue) == 0 {
 		return false
 	}
-	// What the agent keeps lines for has its place there: all that is inside may be
-	// waiting for it.
-	return n.queue[0].kept && n.queue[0].State == StateRetrying || !n.full && inside < insideWindows*e.cfg.Window
+	return n.queue[0].hasPlace() || !n.full && inside < insideWindows*e.cfg.Window
+}
+
+// hasPlace reports whether the agent may keep lines for the next attempt, which has its
+// place there then: all that is inside may be waiting for it. After a restart nobody
+// knows whether it does.
+func (i *inst) hasPlace() bool {
+	return i.State == StateRetrying && i.node.Rules >= wire.RulesOrder && stands(i.task.act)
 }
 
 // noRoom takes back an attempt that the agent had no room for. That is no failure: it
