@@ -30,11 +30,19 @@ func TestMutantsAreCaught(t *testing.T) {
 	}
 }
 
-// profileFor is the profile that must catch a fault: all, or restore for those that
-// show only when a memory is lost or doubled, which few sites of all meet.
+// profileFor is the profile that must catch a fault: all, or the one of the faults that
+// it needs, which few sites of all meet.
 func profileFor(f mutant.Fault) string {
 	if f >= mutant.RestoreUnseen && f <= mutant.StrangerCancels {
 		return "restore"
+	}
+	switch f {
+	case mutant.EpochIgnored, mutant.SupersededBelieved, mutant.NumberTwice, mutant.HelloForAll, mutant.TwinUnseen, mutant.RefusedIsContact, mutant.MarkForgotten:
+		return "restore"
+	case mutant.NarrowbandFirst, mutant.OffWaitsForJournal, mutant.OffWaitsForWorker, mutant.ContactStale, mutant.WithdrawalUnwritten, mutant.LateAtPin, mutant.WindowIgnored, mutant.OffWaitsForRoom:
+		return "disk"
+	case mutant.PriorityOvertakes, mutant.KeptForever, mutant.OwnersActRetried, mutant.SafeAtCapacity, mutant.WithdrawnOffered, mutant.CompactCancelUnsent:
+		return "flapping"
 	}
 	return "all"
 }

@@ -62,13 +62,14 @@ func (e *Engine) mayFly(n *node) bool {
 	if !n.online || n.doubtful || n.twins.on || n.flying >= window || len(n.queue) == 0 {
 		return false
 	}
-	return n.queue[0].comesBack() || !n.full && inside < insideWindows*e.cfg.Window
+	return n.queue[0].hasPlace() || !n.full && inside < insideWindows*e.cfg.Window
 }
 
-// comesBack reports whether the agent may keep lines for the next attempt: that has its
-// place there, all that is inside may be waiting for it.
-func (i *inst) comesBack() bool {
-	return i.State == StateRetrying && stands(i.task.act) && !i.noRoom
+// hasPlace reports whether the agent may keep lines for the next attempt, which has its
+// place there then: all that is inside may be waiting for it. After a restart nobody
+// knows whether it does.
+func (i *inst) hasPlace() bool {
+	return i.State == StateRetrying && i.node.Rules >= wire.RulesOrder && stands(i.task.act) && !i.noRoom
 }
 
 // noRoom takes back an attempt that the agent had no room for. That is no failure: it

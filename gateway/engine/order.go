@@ -232,7 +232,7 @@ func (e *Engine) itsTurn(i *inst) bool {
 	}
 	for k := range i.places[1:] {
 		l := i.places[k+1].l
-		if p := l.head(); p == nil || p.i != i || e.crowded(n, l) && !i.comesBack() {
+		if p := l.head(); p == nil || p.i != i || e.crowded(n, l) && !i.hasPlace() {
 			return false
 		}
 	}
