@@ -108,9 +108,12 @@ func (w *works) line(pin string) wire.LineKey {
 func (w *works) Run(ctx context.Context, work executor.Work, tell Tell) executor.Result {
 	began := time.Now()
 	q := intent.Request{
-		Cause: work.Token.String(), Order: work.Order,
+		Cause: work.Token.String(), Order: work.Order, Hold: work.Hold,
 		Check: func() error {
 			if w.late(work.NotAfter, work.Towards) {
+				if !w.late(work.NotAfter, true) {
+					return gpio.ErrTimeDoubt // not late for certain: nothing is refused for good
+				}
 				return gpio.ErrLate
 			}
 			return nil
@@ -138,9 +141,9 @@ func (w *works) Run(ctx context.Context, work executor.Work, tell Tell) executor
 
 // seed gives the owner of the pins what the journal knows: before anything is driven.
 func (w *works) seed(ctx context.Context, core *executor.Core) error {
-	pulses := map[wire.LineKey]gpio.Level{}
+	var pulses []gpio.CutPulse
 	for _, p := range core.Pulses() {
-		pulses[p.Line] = gpio.Level(p.Off)
+		pulses = append(pulses, gpio.CutPulse{Pin: p.Pin, Line: p.Line, Off: gpio.Level(p.Off)})
 		w.log.Info("a pulse was cut by the end of the agent; its pin goes to its off level", "pin", p.Pin, "token", p.Token.String())
 	}
 	if err := w.pins.Seed(ctx, core.Marks(), core.Holds(), pulses); err != nil {

@@ -305,12 +305,21 @@ func TestA13_ReloadOfTheSafeLevelTellsWhatThePinHas(t *testing.T) {
 }
 
 // B31: a pulse at an output without a safe level, and the agent is killed: the next
-// start ends it.
+// start ends it; on a board without a pin map too, where no output has one.
 func TestB31_RestartEndsAPulseWithoutASafeLevel(t *testing.T) {
+	for _, mapped := range []bool{true, false} {
+		t.Run(fmt.Sprint("mapped ", mapped), func(t *testing.T) { restartEndsAPulse(t, mapped) })
+	}
+}
+
+func restartEndsAPulse(t *testing.T, mapped bool) {
 	g := newGateway(t, "")
 	b := newLeased(t, g.url())
 	b.cfg.Pins = append([]gpio.PinConfig(nil), b.cfg.Pins...)
 	b.cfg.Pins[1].Safe = nil // the lamp
+	if !mapped {
+		b.cfg.Pins, b.cfg.LocalSwitch = nil, ""
+	}
 	b.start()
 	g.until("hello", func() bool { return len(g.hellos) == 1 })
 	g.send(instruction(t, 1, wire.IntentGPIOPulse, map[string]any{"pin": "lamp", "level": 1, "width": "60s"}))

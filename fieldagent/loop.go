@@ -189,7 +189,7 @@ func (l *loop) saw(in executor.Input) {
 	if l.taken != nil {
 		l.taken(in)
 	}
-	if f, ok := in.(executor.Finished); ok {
+	if f, ok := in.(executor.Finished); ok && !f.Again {
 		delete(l.cancels, f.Token)
 	}
 }
@@ -255,7 +255,9 @@ func (k worker) Note(n executor.Note) { k.say(n) }
 // start runs one attempt on a goroutine of its own.
 func (l *loop) start(base context.Context, w executor.Work) {
 	ctx, cancel := context.WithTimeout(base, w.Timeout)
-	l.cancels[w.Token] = cancel
+	if !w.Again { // else there may be an attempt of that token, and nobody cancels this
+		l.cancels[w.Token] = cancel
+	}
 	l.works.Go(func() {
 		defer cancel()
 		r := l.intents.Run(ctx, w, func(percent uint8, seen wire.RawMap) bool {
@@ -264,7 +266,7 @@ func (l *loop) start(base context.Context, w executor.Work) {
 			}
 			return l.offer(executor.Progressed{Token: w.Token, Percent: percent, Payload: seen})
 		})
-		l.give(context.WithoutCancel(ctx), executor.Finished{Token: w.Token, Result: r})
+		l.give(context.WithoutCancel(ctx), executor.Finished{Token: w.Token, Result: r, Again: w.Again})
 	})
 }
 

@@ -286,6 +286,32 @@ func TestOffReachesThePinWhileTheJournalHangs(t *testing.T) {
 	})
 }
 
+// safety.md 6: a copy of a gpio.safe that comes after its release, while the journal
+// hangs, drives once more and holds nothing.
+func TestACopyPastTheLoopHoldsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, time.Minute, stays("lamp"))
+		defer r.cancel()
+		safe := r.send(1, wire.IntentSafe, nil)
+		time.Sleep(time.Second)
+		r.send(2, wire.IntentRelease, nil)
+		time.Sleep(time.Second)
+		r.card.slow.Store(int64(10 * time.Second))
+		r.send(3, wire.IntentGPIORead, map[string]any{"pin": "local"})
+		time.Sleep(time.Second) // the loop is at its disk
+		r.urg.instruction(safe)
+		r.loop.offer(executor.Received{Message: safe})
+		time.Sleep(time.Second)
+		r.card.slow.Store(0)
+		time.Sleep(time.Minute)
+		r.send(4, wire.IntentGPIOWrite, map[string]any{"pin": "lamp", "level": 1})
+		time.Sleep(time.Second)
+		if r.sim.Level("lamp") != gpio.High {
+			t.Error("the lamp is held at its safe level, and somebody has released it")
+		}
+	})
+}
+
 // safety.md 9: nothing reaches the pins past the loop while somebody works there.
 func TestUrgentPathRespectsTheLocalSwitch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -31,7 +31,9 @@ const (
 
 // urgent brings what is towards safe to the owner of the pins when the loop does not:
 // then the journal hangs. The loop gets the same message and settles it when it can.
-// A compact frame towards safe comes this way only, as it is never written down.
+// A compact frame towards safe comes this way only, as it is never written down. Nothing
+// is held this way: it may be a copy of what somebody has released since, which the loop
+// knows, and nothing new begins before that turns.
 type urgent struct {
 	works *works
 	late  func(notAfter int64, towards bool) bool
@@ -49,7 +51,6 @@ type urgent struct {
 type slot struct {
 	due   time.Time
 	lines []wire.LineKey // nil for all
-	hold  bool
 	order uint64
 	// An instruction, or else a compact frame.
 	seq      uint64
@@ -72,7 +73,7 @@ func (u *urgent) instruction(in *wire.Instruction) {
 	if err != nil || !act.Towards(u.works.safe) {
 		return
 	}
-	s := slot{due: time.Now().Add(urgentAfter), hold: act.Traits.Safe, order: in.Order, seq: in.Seq, token: in.Token, notAfter: in.NotAfter}
+	s := slot{due: time.Now().Add(urgentAfter), order: in.Order, seq: in.Seq, token: in.Token, notAfter: in.NotAfter}
 	if s.order == 0 {
 		s.order = in.Seq
 	}
@@ -170,7 +171,7 @@ func (u *urgent) next() (s slot, wait time.Duration, ok bool) {
 
 // drive has the owner of the pins drive what a slot names, and says so.
 func (u *urgent) drive(ctx context.Context, s slot) {
-	q := gpio.Safe{Lines: s.lines, Cause: causeUrgent + s.token.String(), Order: s.order, Unmarked: s.compact, Hold: s.hold,
+	q := gpio.Safe{Lines: s.lines, Cause: causeUrgent + s.token.String(), Order: s.order, Unmarked: s.compact,
 		Check: func() error {
 			if u.late(s.notAfter, true) {
 				return gpio.ErrLate

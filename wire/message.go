@@ -162,8 +162,8 @@ type Hello struct {
 	Board string `cbor:"12,keyasint,omitempty"`
 	// Workers is the number of instructions that the agent runs at a time.
 	Workers uint16 `cbor:"13,keyasint,omitempty"`
-	// TopSeq and TopToken are the highest instruction sequence and token sequence
-	// that the agent has ever seen, 0 for none. A gateway that has given out less
+	// TopSeq and TopToken are the highest instruction sequence, or order number that has
+	// begun, and the highest token sequence that the agent has ever seen, 0 for none. A gateway that has given out less
 	// has lost a part of its log.
 	TopSeq   uint64 `cbor:"14,keyasint,omitempty"`
 	TopToken uint64 `cbor:"15,keyasint,omitempty"`

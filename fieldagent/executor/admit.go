@@ -120,7 +120,7 @@ func (c *Core) roomFor(a *attempt) bool {
 	case table && (a.towards && reserve > 0 || !c.ordered() || len(c.queue) < c.cfg.MaxQueue || c.replaces(a) || c.keepsFor(a.seq)):
 		return true
 	case a.towards && reserve > 0:
-		c.driveWithoutRoom(a)
+		c.driveAndTell(a)
 	case c.ordered():
 		c.full(a)
 	default:
@@ -152,6 +152,9 @@ func (c *Core) unfit(a *attempt, v Verdict, before *attempt, forgotten bool) Res
 	// What is towards safe is driven once more, unless that would be too late.
 	if o := a.succeeded(); o != nil && (!a.towards || c.overtaken(a) != 0) {
 		return c.resultOf(a, o)
+	}
+	if mutant.On(mutant.EasyBusy) && a.attempt == 1 && a.seq%2 == 0 && !a.towards {
+		return Result{Code: wire.CodeBusy, Detail: "busy"}
 	}
 	if v.Code != wire.CodeNone {
 		return Result{Code: v.Code, Detail: v.Detail}
@@ -197,7 +200,12 @@ func (c *Core) expired(a *attempt, when string) Result {
 
 // late reports whether a waiting attempt must not start any more. It is not late
 // while the time is not known; nor may it start then.
-func (c *Core) late(a *attempt) bool { return c.clock.past(c.now, a.work.NotAfter) }
+func (c *Core) late(a *attempt) bool {
+	if mutant.On(mutant.DoubtIsExpired) {
+		return !c.clock.ahead(c.now, a.work.NotAfter)
+	}
+	return c.clock.past(c.now, a.work.NotAfter)
+}
 
 // timely reports whether a waiting attempt may start as far as time goes.
 func (c *Core) timely(a *attempt) bool { return c.clock.ahead(c.now, a.work.NotAfter) }

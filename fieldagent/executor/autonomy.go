@@ -3,13 +3,15 @@ package executor
 import (
 	"fmt"
 	"time"
+
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // reached reports whether the gateway can be heard and works with this agent: it has
 // welcomed this session, or the narrowband connection to it is up. One that refuses
 // the agent cannot command its outputs and is as good as gone.
 func (c *Core) reached() bool {
-	return c.session.welcomed || c.narrowband && c.session.refused == ""
+	return c.session.welcomed || c.narrowband && (c.session.refused == "" || mutant.On(mutant.RefusedIsContact))
 }
 
 // touch notes that the gateway was heard.

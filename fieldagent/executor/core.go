@@ -46,8 +46,9 @@ type Core struct {
 	marks  map[wire.LineKey]uint64 // highest number begun; 0 is the board
 	holds  map[wire.LineKey]uint64 // held at the safe level, by the number of who held it
 	kept   []keep
-	pulses []Pulse // that the end of the agent has cut
-	levels []byte  // of the pins of the hello, packed
+	pulses []Pulse               // that the end of the agent has cut
+	unsaid map[wire.Token]uint64 // what is driven without an attempt of its own, and how it went is to be told: its instruction
+	levels []byte                // of the pins of the hello, packed
 
 	session session
 	stop    stopping
@@ -84,7 +85,8 @@ func New(cfg Config, records [][]byte, now Now) (*Core, Output, error) {
 		return nil, Output{}, fmt.Errorf("agent configuration: %w", err)
 	}
 	c := &Core{cfg: cfg, table: newTable(cfg.MaxKnown), next: firstEvent, unmet: firstEvent, resendIn: ResendAfter, now: now,
-		marks: map[wire.LineKey]uint64{}, holds: map[wire.LineKey]uint64{}}
+		marks: map[wire.LineKey]uint64{}, holds: map[wire.LineKey]uint64{},
+		unsaid: map[wire.Token]uint64{}}
 	c.session.started, c.contact, c.local = now.Mono, now.Mono, cfg.Local
 	for i, r := range records {
 		if err := c.replay(i, r); err != nil {
@@ -187,6 +189,10 @@ func (c *Core) Step(now Now, in Input) Output {
 	case ReceivedCompact:
 		c.receivedCompact(in.Frame)
 	case Finished:
+		if in.Again {
+			c.drivenAgain(in)
+			break
+		}
 		c.finished(in)
 	case Unstarted:
 		c.unstarted(in)
@@ -217,6 +223,12 @@ func (c *Core) received(m wire.Message) {
 		// case: another board may be running the rest.
 		if m, ok := m.(*wire.Cancel); ok && (c.table.known[m.Token] != nil || mutant.On(mutant.StrangerCancels)) {
 			c.cancel(m)
+			return
+		}
+		// And what is towards safe is right for any board, once the gateway has answered
+		// this session: it may refuse this one as the second of its name (B28).
+		if m, ok := m.(*wire.Instruction); ok && c.session.answered {
+			c.driveUnwelcome(m)
 			return
 		}
 		c.note(LevelDebug, "message ignored", fmt.Sprintf("%T before the welcome", m))

@@ -64,6 +64,8 @@
 //   - safeReserve attempts and events find room for it beyond every limit. What is
 //     beyond that is driven, leaves its mark, and is answered with StatusDriven, which
 //     settles nothing.
+//   - An agent that the gateway has refused, as the second board of a name, does the same
+//     with it, and nothing else: its events do not count.
 //   - Where something newer has begun it drives nothing, and the rest of its lines all
 //     the same. It also drives the line that the gateway took its pin for.
 //

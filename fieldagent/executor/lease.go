@@ -27,7 +27,7 @@ type lease struct {
 
 // sameLine reports whether a lease is of the same output as another one.
 func (l *lease) sameLine(pin string, line wire.LineKey) bool {
-	if l.line != 0 && line != 0 {
+	if l.line != 0 && line != 0 && !mutant.On(mutant.LeaseByName) {
 		return l.line == line
 	}
 	return l.Pin == pin
@@ -120,7 +120,7 @@ func (c *Core) closeLease(l *lease, why wire.LeaseEnd, at int64, level *bool) {
 		return
 	}
 	a := &l.attempt
-	if l.Plain && why == wire.LeaseReplaced {
+	if l.Plain && (why == wire.LeaseReplaced || mutant.On(mutant.PlainUntold)) {
 		r := l.record()
 		r.Closed = true
 		c.record(r)

@@ -59,15 +59,7 @@ func (c *Core) told(code wire.Code) wire.Code {
 	if c.ordered() {
 		return code
 	}
-	switch code {
-	case wire.CodeSuperseded:
-		return wire.CodeCancelled
-	case wire.CodeHeldSafe:
-		return wire.CodeNotPermitted
-	case wire.CodeMapChanged:
-		return wire.CodeBadArgs
-	}
-	return code
+	return code.OldCode()
 }
 
 // full answers an attempt for which there is no room. A gateway that follows the

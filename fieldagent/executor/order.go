@@ -33,6 +33,7 @@ func orderOf(in *wire.Instruction) uint64 {
 
 // mark notes that a number has begun on lines.
 func (c *Core) mark(lines []wire.LineKey, board bool, order uint64) {
+	c.table.see(order, 0)
 	if board {
 		c.marks[wholeBoard] = max(c.marks[wholeBoard], order)
 	}

@@ -69,6 +69,26 @@ func TestB25_MarksSurviveForgettingAndRewriting(t *testing.T) {
 	}
 }
 
+// A hello names the highest number that has begun, whatever sequence carried it: an older
+// copy of the gateway's log goes on above it.
+func TestB25_HelloNamesTheHighestNumber(t *testing.T) {
+	b := newBench(t, config(1))
+	b.welcome(0)
+	in := b.instruction(1, "a")
+	in.Order = 70
+	b.receive(in)
+	b.finish(1, wire.CodeOK)
+	for _, again := range []string{"its journal", "a rewritten one"} {
+		b.start()
+		out := b.step(executor.Connected{Session: 99})
+		h, ok := out.Primary[0].(*wire.Hello)
+		if !ok || h.TopSeq != 70 {
+			t.Errorf("from %s: %+v", again, out.Primary[0])
+		}
+		b.journal = b.core.Snapshot()
+	}
+}
+
 // Marks are bounded. What finds no room counts for the whole board, which refuses too
 // much rather than too little, but nothing that is towards safe.
 func TestMarksAreBounded(t *testing.T) {
@@ -144,9 +164,18 @@ func TestB34_OffIsTakenWhenThereIsNoRoom(t *testing.T) {
 		if len(out.Urgent) != 1 {
 			t.Fatalf("off %d is not driven", n)
 		}
-		if r := said[*wire.Report](out); r != nil {
-			if r.States[0].Status != wire.StatusDriven || !out.Urgent[0].Again {
-				t.Errorf("%+v, %+v", r, out.Urgent)
+		if w := out.Urgent[0]; w.Again {
+			if said[*wire.Report](out) != nil {
+				t.Error("told as driven before it was")
+			}
+			if r := said[*wire.Report](b.step(executor.Finished{Token: w.Token, Again: true, Result: executor.Result{Code: wire.CodeIO}})); r != nil {
+				t.Errorf("told as driven, and the pin did not move: %+v", r)
+			}
+			n++
+			w = b.deliver(n, "b", "safe").Urgent[0]
+			r := said[*wire.Report](b.step(executor.Finished{Token: w.Token, Again: true, Result: executor.Result{Code: wire.CodeOK}}))
+			if r == nil || r.States[0].Seq != n || r.States[0].Status != wire.StatusDriven {
+				t.Errorf("told %+v", r)
 			}
 			break
 		}
@@ -351,7 +380,7 @@ func TestGatewayWithoutRulesReadsWhatItKnows(t *testing.T) {
 	in := b.instruction(3, "b")
 	in.Lines = []wire.LineKey{wire.LineOf("c")}
 	told := []executor.Output{b.deliver(1, "a"), b.deliver(4, "a"), b.receive(in)}
-	for i, want := range []wire.Code{wire.CodeCancelled, wire.CodeNotPermitted, wire.CodeBadArgs} {
+	for i, want := range []wire.Code{wire.CodeCancelled, wire.CodeNotPermitted, wire.CodeNoSuchPin} {
 		for seq, code := range ends(told[i]) {
 			if code != want {
 				t.Errorf("instruction %d: %v, want %v", seq, code, want)

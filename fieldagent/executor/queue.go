@@ -81,7 +81,7 @@ func (c *Core) recheckQueue() {
 // first welcome: see refuseWaiting.
 func (c *Core) startReady() {
 	met := c.session.met || mutant.On(mutant.QueueUnmet)
-	for met && !c.stop.stopping && !c.alone && c.session.refused == "" {
+	for met && !c.stop.stopping && (!c.alone || mutant.On(mutant.WindowIgnored)) && c.session.refused == "" {
 		a := c.pick(c.busy() < c.cfg.Workers)
 		if a == nil {
 			return
@@ -210,7 +210,7 @@ func (c *Core) rank(a *attempt) time.Duration {
 // ended: two never run at once.
 func (c *Core) olderRuns(a *attempt) bool {
 	for o := a.older; o != nil; o = o.older {
-		if o.state == running || slices.Contains(c.lingering, o) {
+		if (o.state == running || slices.Contains(c.lingering, o)) && !mutant.On(mutant.AttemptsOverlap) {
 			return true
 		}
 	}
@@ -309,7 +309,8 @@ func (c *Core) end(a *attempt, r Result) {
 	c.leaveRunning(a)
 	c.keepLines(a, r)
 	done := a.state == running && r.Code == wire.CodeOK
-	if done && a.holdsSafe {
+	if a.state == running && a.holdsSafe && (done || r.Code.Class() == wire.ClassUnknown) {
+		// What is not known to have been driven may be held by the owner of the pins.
 		c.hold(a.lines, a.order) // before its end: the journal may be cut between the two
 	}
 	var released []wire.LineKey

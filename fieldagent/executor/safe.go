@@ -90,12 +90,52 @@ func (c *Core) driveOnly(a *attempt) bool {
 	return true
 }
 
-// driveWithoutRoom drives something towards safe for which there is no room at all. The
-// gateway is told that nothing is settled.
-func (c *Core) driveWithoutRoom(a *attempt) {
-	if c.driveOnly(a) && c.ordered() {
-		c.send(&wire.Report{States: []wire.State{{Seq: a.seq, Token: a.token, Status: wire.StatusDriven}}})
+// driveAndTell drives something towards safe that gets no attempt of its own. When it
+// was driven the gateway is told so, and that nothing is settled.
+func (c *Core) driveAndTell(a *attempt) {
+	if c.driveOnly(a) && c.ordered() && len(c.unsaid) < safeReserve {
+		c.unsaid[a.token] = a.seq
 	}
+}
+
+// drivenAgain tells of that. A drive that failed is not told: the gateway repeats what
+// nobody has answered.
+func (c *Core) drivenAgain(in Finished) {
+	seq, ok := c.unsaid[in.Token]
+	delete(c.unsaid, in.Token)
+	switch {
+	case in.Result.Code.Class() != wire.ClassSuccess:
+		c.note(LevelWarn, "what is towards safe was not driven", fmt.Sprintf("token %v: %v: %s", in.Token, in.Result.Code, in.Result.Detail))
+	case ok:
+		c.send(&wire.Report{States: []wire.State{{Seq: seq, Token: in.Token, Status: wire.StatusDriven}}})
+	}
+}
+
+// driveUnwelcome drives what a gateway sends that does not take this agent for the board
+// of its name: two boards have one name, and nobody knows which of them turns the valve
+// (B28). It gets no attempt, since the events of this agent do not count, and holds
+// nothing, since no release would reach it. What is not towards safe is not for it.
+func (c *Core) driveUnwelcome(in *wire.Instruction) {
+	a := c.newAttempt(in)
+	if c.judge(a); !a.towards {
+		c.noteOf(LevelDebug, a, "instruction ignored", "the gateway has not welcomed this agent")
+		return
+	}
+	a.holdsSafe = false
+	if known := c.table.known[in.Token]; known != nil && known.state == ended && !repeatable(known.code) {
+		return
+	}
+	c.driveAndTell(a)
+}
+
+// repeatable reports whether something towards safe that has ended so may be driven once
+// more. What was refused was not driven, and is not done later by itself.
+func repeatable(code wire.Code) bool {
+	switch code.Class() {
+	case wire.ClassSuccess, wire.ClassUnknown, wire.ClassRetryable:
+		return true
+	}
+	return false
 }
 
 // driveAgain takes a copy of an instruction whose end is stored. If it is towards safe
@@ -108,12 +148,11 @@ func (c *Core) driveAgain(known *attempt, in *wire.Instruction) {
 		return
 	}
 	a.holdsSafe = false // somebody may have released it since
-	switch known.code.Class() {
-	case wire.ClassSuccess, wire.ClassUnknown, wire.ClassRetryable:
+	if repeatable(known.code) {
 		c.driveOnly(a)
-	default:
-		c.withdraw(a) // it was not driven, and nothing that was refused is done later by itself
+		return
 	}
+	c.withdraw(a)
 }
 
 // Holds returns the lines that are held at their safe levels until somebody

@@ -185,7 +185,7 @@ var language = script.New(script.Kinds{"N": script.Number, "BYTE": script.Byte, 
 	"ack [N] [gap]",
 	"progress N BYTE [attempt=BYTE] [token=N]",
 	"edges N N [attempt=BYTE] [token=N]",
-	"finish N [CODE] [attempt=BYTE] [token=N] [detail=WORD] [lease=PIN] [plain=PIN]",
+	"finish N [CODE] [attempt=BYTE] [token=N] [detail=WORD] [lease=PIN] [plain=PIN] [again=YES]",
 	"lease-end N WHY [attempt=BYTE] [token=N] [ago=D]",
 	"hand [local] [foreign=PINS]",
 	"stop",
@@ -368,7 +368,7 @@ func (w *world) input(name string, a *arguments) {
 		if pin := a.text("plain", ""); pin != "" {
 			r.Lease = &executor.Lease{Pin: pin, Plain: true}
 		}
-		w.step(executor.Finished{Token: token, Result: r})
+		w.step(executor.Finished{Token: token, Result: r, Again: a.text("again", "") != ""})
 	case "progress":
 		w.step(executor.Progressed{Token: token, Percent: uint8(a.toNumber(a.plain[1]))})
 	case "edges":

@@ -15,6 +15,7 @@ type session struct {
 	up       bool
 	id       uint64
 	welcomed bool
+	answered bool   // there was a welcome in this connection, refused or not
 	met      bool   // welcomed at least once under this incarnation by this process
 	refused  string // the gateway's reason
 	epoch    uint64
@@ -52,7 +53,7 @@ type stopping struct {
 
 func (c *Core) connected(id uint64) {
 	s := &c.session
-	s.up, s.id, s.welcomed, s.asked = true, id, false, false // refused stays until a welcome takes it back
+	s.up, s.id, s.welcomed, s.answered, s.asked = true, id, false, false, false // refused stays until a welcome takes it back
 	c.sent = c.through
 	c.hello()
 }
@@ -124,6 +125,7 @@ func (c *Core) welcome(m *wire.Welcome) {
 		c.note(LevelDebug, "welcome ignored", "it is for another session")
 		return
 	}
+	s.answered, s.rules = true, m.Rules
 	if !s.asked {
 		c.clock.heard(c.now, m.Now)
 		return // a second answer
@@ -144,7 +146,6 @@ func (c *Core) welcome(m *wire.Welcome) {
 		c.reincarnate(m.Through)
 		return
 	}
-	s.rules = m.Rules
 	c.meet()
 	c.acknowledged(m.Through, false)
 	if !s.welcomed {

@@ -47,7 +47,7 @@ func (c *Core) TooLate(now Now, t wire.Token) bool {
 	if a == nil || a.state != running {
 		return false
 	}
-	return !c.clock.ahead(now, a.work.NotAfter) || c.deserted(now) || c.overtaken(a) != 0 || c.heldSafe(a) ||
+	return !c.clock.ahead(now, a.work.NotAfter) || c.deserted(now) && !mutant.On(mutant.WindowIgnored) || c.overtaken(a) != 0 || c.heldSafe(a) ||
 		a.actuates && now.Local && !mutant.On(mutant.LocalOnArrival)
 }
 

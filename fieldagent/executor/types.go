@@ -39,10 +39,11 @@ type (
 	// wire.CompactQuery, wire.CompactCancel or wire.CompactSafe. The last is for the
 	// owner of the pins, to whom the shell gives it; the core only hears the gateway.
 	ReceivedCompact struct{ Frame any }
-	// Finished says that work which Output.Start asked for has ended.
+	// Finished says that work has ended. Again is that of the Work.
 	Finished struct {
 		Token  wire.Token
 		Result Result
+		Again  bool
 	}
 	// Unstarted says that works of Output.Start were not begun, because TooLate
 	// said so. It is the first input after that Output.
@@ -146,8 +147,9 @@ type Work struct {
 	Lines []wire.LineKey
 	// Towards and Hold are those of its Verdict.
 	Towards, Hold bool
-	// Again says that it has a stored answer, or no room for one, and is driven once
-	// more: its Finished changes nothing and may be left out.
+	// Again says that it is driven and is no attempt: it has a stored answer, or there is
+	// no room for one, or the gateway has not welcomed the agent. So says its Finished,
+	// which settles nothing. Without Hold it holds nothing, whatever its intent is.
 	Again bool
 	// At is the Unix time in ms of the start, the gateway's if the agent's clock is
 	// not set.
@@ -170,7 +172,7 @@ type Output struct {
 	// Urgent is work towards safe. It is the one thing that is begun before it is
 	// written down: neither the journal nor a worker nor anything else may hold it up.
 	// The owner of the pins still looks at NotAfter, at the LOCAL switch and at the
-	// numbers. It gives one Finished, unless it is Again.
+	// numbers. It gives one Finished.
 	Urgent []Work
 	// Records are appended to the journal and synced before anything below.
 	Records [][]byte

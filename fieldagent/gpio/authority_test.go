@@ -143,7 +143,7 @@ func TestTraitsAndLevels(t *testing.T) {
 	if w := fmt.Sprint(o.Without()); w != "[horn]" {
 		t.Errorf("without %s", w)
 	}
-	released, err := o.Release(t.Context(), nil)
+	released, err := o.Release(t.Context(), nil, 0)
 	must(t, err)
 	if fmt.Sprint(released) != "[lamp]" {
 		t.Errorf("released %v", released)

@@ -219,7 +219,7 @@ func (o *Owner) safeNow(s Safe) (done SafeDone, err error) {
 	if len(keys) == 0 {
 		return done, fmt.Errorf("%w: the pin map has no such output", ErrNoSuchPin)
 	}
-	var errs []error
+	var errs, newer []error
 	for _, key := range keys {
 		name := m.shown(key)
 		if m.byKey[key].Safe == nil {
@@ -232,18 +232,20 @@ func (o *Owner) safeNow(s Safe) (done SafeDone, err error) {
 			done.Pins = append(done.Pins, name)
 		case errors.Is(err, ErrSuperseded):
 			done.Newer = append(done.Newer, name)
-			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			newer = append(newer, fmt.Errorf("%s: %w", name, err))
 		default:
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}
 	}
-	if len(done.Pins) > 0 && len(done.Newer) == len(errs) {
+	switch {
+	case len(errs) > 0: // whatever is newer elsewhere, these must be driven
+		return done, errors.Join(errs...)
+	case len(done.Pins) > 0:
 		return done, nil // what is newer there stands
-	}
-	if len(done.Pins)+len(errs) == 0 {
+	case len(newer) == 0:
 		return done, fmt.Errorf("%w: no safe level in agent.yaml", ErrUnsupported)
 	}
-	return done, errors.Join(errs...)
+	return done, errors.Join(newer...)
 }
 
 // outputs lists the outputs of the map.
@@ -252,19 +254,21 @@ func (o *Owner) outputs() []string {
 	return slices.DeleteFunc(m.keys(), func(key string) bool { return m.byKey[key].Mode != Output })
 }
 
-// Release lets lines be set again that are held at their safe levels, nil for all. It
-// says which were.
-func (o *Owner) Release(ctx context.Context, keys []wire.LineKey) (pins []string, err error) {
+// Release lets lines be set again that are held at their safe levels, nil for all, but
+// for those that something newer than order holds; 0 for whatever holds them. It says
+// which were.
+func (o *Owner) Release(ctx context.Context, keys []wire.LineKey, order uint64) (pins []string, err error) {
 	result := make(chan []string, 1)
 	_, err = o.ask(ctx, o.requests, "release", func() (Level, error) {
 		var were []string
 		m := o.pins.Load()
-		for _, key := range m.keys() {
-			if k := wire.LineOf(key); o.core.Held(k) && (keys == nil || slices.Contains(keys, k)) {
+		held := slices.DeleteFunc(m.keys(), func(key string) bool { return !o.core.Held(wire.LineOf(key)) })
+		o.step(lines.Release{Lines: keys, Order: order})
+		for _, key := range held {
+			if !o.core.Held(wire.LineOf(key)) {
 				were = append(were, m.shown(key))
 			}
 		}
-		o.step(lines.Release{Lines: keys})
 		o.moved = true
 		result <- were
 		return Low, nil
@@ -287,16 +291,29 @@ func (o *Owner) Stop(ctx context.Context) error {
 	return err
 }
 
+// CutPulse is a pulse that the end of an earlier process has cut.
+type CutPulse struct {
+	Pin  string // as it was called then
+	Line wire.LineKey
+	Off  Level // that it should have ended at
+}
+
 // Seed is what an earlier process knew: marks, holds, and pulses at outputs without a
 // safe level that it has not ended. It is given before anything is driven.
-func (o *Owner) Seed(ctx context.Context, marks map[wire.LineKey]uint64, holds []wire.LineKey, pulses map[wire.LineKey]Level) error {
+func (o *Owner) Seed(ctx context.Context, marks map[wire.LineKey]uint64, holds []wire.LineKey, pulses []CutPulse) error {
 	_, err := o.ask(ctx, o.urgent, "take over what an earlier process knew", func() (Level, error) {
 		o.driveErr = nil
 		o.step(lines.Seed{Marks: marks, Holds: holds})
-		for _, key := range o.outputs() {
-			if off, ok := pulses[wire.LineOf(key)]; ok {
-				o.step(lines.Leftover{Line: wire.LineOf(key), Off: bool(off)})
+		for _, p := range pulses {
+			if !o.pins.Load().mapped() {
+				// Nothing knows its line but the name that it went by.
+				key, err := o.board.Resolve(p.Pin)
+				if err != nil || wire.LineOf(key) != p.Line {
+					continue
+				}
+				o.unmapped[p.Line] = key
 			}
+			o.step(lines.Leftover{Line: p.Line, Off: bool(p.Off)})
 		}
 		o.moved = true
 		return Low, o.driveErr

@@ -163,6 +163,7 @@ var (
 	ErrLost       = errors.New("the gateway is lost, and the pin has on_loss: safe")
 	ErrTooLong    = errors.New("the pin map allows less time")
 	ErrLate       = errors.New("its time has passed") // for Drive.Check
+	ErrTimeDoubt  = errors.New("whether its time has passed is not known")
 	// ErrUnknown means that the request was begun and did not come back: the pin
 	// may have changed or not.
 	ErrUnknown = errors.New("it is not known whether the pin has changed")

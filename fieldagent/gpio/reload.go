@@ -98,6 +98,9 @@ func (o *Owner) remap(m *pinMap, fresh []string) {
 func (o *Owner) quiet(m *pinMap, keys []string) error {
 	var errs []error
 	for _, key := range keys {
+		if o.missing[key] != nil {
+			continue // somebody else has it
+		}
 		o.driveErr = nil
 		o.step(lines.Quiet{Lines: []wire.LineKey{wire.LineOf(key)}})
 		if o.driveErr != nil {

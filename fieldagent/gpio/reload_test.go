@@ -152,3 +152,21 @@ func TestNewLimitHoldsForWhatIsOnAlready(t *testing.T) {
 		want(t, "ends", ends(o, start), "lamp t2 low expired @1s; valve t1 low expired @1m0s")
 	})
 }
+
+// A line that somebody else has can be taken out of the map, as whoever reads of it in
+// the log will do.
+func TestReloadTakesOutALineThatSomebodyElseHas(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *gpio.Sim, start time.Time) {
+		lamp := gpio.PinConfig{Name: "lamp", Line: "GPIO3", Mode: gpio.Output, Safe: ptr(gpio.Low)}
+		b.Hold("GPIO3", "spi0")
+		o, _ := run(t, b, valve, lamp)
+		if len(o.Missing()) != 1 {
+			t.Fatalf("missing %v", o.Missing())
+		}
+		must(t, o.Reload(t.Context(), []gpio.PinConfig{valve}))
+		time.Sleep(2 * time.Second)
+		if len(o.Missing()) != 0 {
+			t.Errorf("missing %v", o.Missing())
+		}
+	})
+}

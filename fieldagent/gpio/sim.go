@@ -8,7 +8,8 @@ import (
 )
 
 // SimOptions are the settings of the simulated board. The zero value is a board
-// with GPIO0 to GPIO27 and no files.
+// with GPIO0 to GPIO27, which go by their places on the header too (GPIO17 is P1_11),
+// and no files.
 type SimOptions struct {
 	Names  []string // lines, by default GPIO0 to GPIO27 as on a 40-pin header
 	Trace  string   // file that gets a line for every Set, empty for none
@@ -17,6 +18,9 @@ type SimOptions struct {
 	// board can be tried out.
 	Any bool
 }
+
+// header is where the lines of a 40-pin header are on it, by their number.
+var header = [simPins]int{27, 28, 3, 5, 7, 29, 31, 26, 24, 21, 19, 23, 32, 33, 8, 10, 36, 11, 12, 35, 38, 40, 15, 16, 18, 22, 37, 13}
 
 const (
 	simPins = 28
@@ -35,6 +39,7 @@ const (
 type Sim struct {
 	opts    SimOptions
 	started time.Time
+	aliases map[string]string // further names of lines
 
 	mu     sync.Mutex // guards the fields below; a Sim has no I/O but its own files
 	names  []string
@@ -51,10 +56,11 @@ var _ Board = (*Sim)(nil)
 // NewSim returns a simulated board. All lines are low, or as the levels file says.
 func NewSim(o SimOptions) (*Sim, error) {
 	s := &Sim{opts: o, started: time.Now(), names: slices.Clone(o.Names), levels: map[string]Level{}, flips: map[string]int{},
-		open: map[string]*simPin{}, held: map[string]string{}}
+		open: map[string]*simPin{}, held: map[string]string{}, aliases: map[string]string{}}
 	if s.names == nil {
 		for i := range simPins {
 			s.names = append(s.names, fmt.Sprintf("GPIO%d", i))
+			s.aliases[fmt.Sprintf("P1_%d", header[i])] = s.names[i]
 		}
 	}
 	kept, err := readKeptLevels(o.Levels)
@@ -82,10 +88,13 @@ func (s *Sim) Names() []string {
 	return slices.Clone(s.names)
 }
 
-// Resolve implements Board. Simulated lines have one name each.
+// Resolve implements Board.
 func (s *Sim) Resolve(name string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if line := s.aliases[name]; line != "" {
+		return line, nil
+	}
 	if s.opts.Any && name != "" && !bareNumber(name) || slices.Contains(s.names, name) {
 		return name, nil
 	}
@@ -94,7 +103,8 @@ func (s *Sim) Resolve(name string) (string, error) {
 
 // Open implements Board.
 func (s *Sim) Open(name string, r Request) (Pin, error) {
-	if _, err := s.Resolve(name); err != nil {
+	name, err := s.Resolve(name)
+	if err != nil {
 		return nil, err
 	}
 	p := &simPin{s: s, name: name, r: r}

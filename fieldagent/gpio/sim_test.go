@@ -38,6 +38,9 @@ func TestI10_NamesThatMeanNoPinAreRefusedWithWhatThereIs(t *testing.T) {
 			t.Errorf("%q: %v, want ErrNoSuchPin with %q", name, err, says)
 		}
 	}
+	if line, err := newSim(t, gpio.SimOptions{}).Resolve("P1_11"); err != nil || line != "GPIO17" {
+		t.Errorf("P1_11 is %q, %v", line, err)
+	}
 	if _, err := gpio.NewSim(gpio.SimOptions{Names: []string{"A", "A"}}); err == nil {
 		t.Error("a doubled name was accepted")
 	}

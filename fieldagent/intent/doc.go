@@ -5,28 +5,34 @@
 // within its context and says how it ended: a result code, a sentence for
 // people, and a small payload.
 //
-//	r, err := intent.New(log, intent.BuiltIn(intent.Board{Pins: owner, Log: log, ...}))
+//	r, err := intent.New(log, intent.BuiltIn(intent.Board{Pins: owner}))
 //	act, refused := r.Check("gpio.write", args)                  // nothing has happened
 //	result := r.Run(ctx, "gpio.write", args, req)                // something may have
 //
 // # Adding one that is built in
 //
-// Three things, and a test for each that is left out:
+// Three things, and a test for each that is left out or does not fit the others:
 //
-//  1. Its declaration in wire/declare.go: name, arguments, and the traits that doors,
+//  1. Its declaration in wire/declare.go: name, text, arguments, the traits that doors,
 //     gateway and agent go by (does it move anything, which lines does it hold, may it
-//     be repeated).
+//     be repeated), and what its arguments mean for lines and time (Act: the pins that
+//     it names, Sets and Level if it drives a level that is known beforehand). Its name
+//     and the type of its arguments stand beside the others in wire/intents.go.
 //
 //  2. One file here, which adds it. No other file names it.
 //
 //     // gpio.read: the level of an input, or the commanded level of an output.
 //     var _ = builtIn(func(b Board) Intent { return Typed(wire.IntentGPIORead, b.checkRead, b.read) })
 //
-//  3. One line in the table of intents in docs/operator.md.
+//  3. Its lines in the tables of docs/operator.md (what it does) and docs/wire.md (its
+//     traits and arguments), and an example in fits_test.go, by which the declaration is
+//     held against what the executor does.
 //
 // The executor gets its arguments parsed and in their own type. What it moves it moves
 // through Pins, which asks right before a pin moves whether it still may; what its
-// declaration says of its lines is what it holds, so it moves no others.
+// declaration says of its lines is what it holds, so it moves no others. What leaves an
+// output away from its safe level says so in Result.Lease, or nobody is told when the
+// board ends that: Board.write does it for levels.
 //
 // # An agent with an intent of its own
 //

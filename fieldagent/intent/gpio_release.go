@@ -27,7 +27,7 @@ func (b Board) release(ctx context.Context, a wire.GPIORelease, r Request) Resul
 		}
 		lines = []wire.LineKey{line}
 	}
-	pins, err := b.Pins.Release(ctx, lines)
+	pins, err := b.Pins.Release(ctx, lines, r.Order)
 	if err != nil {
 		return pinResult(err)
 	}

@@ -27,7 +27,7 @@ func (b Board) checkSafe(a wire.GPIOSafe) *Result {
 }
 
 func (b Board) driveSafe(ctx context.Context, a wire.GPIOSafe, r Request) Result {
-	s := gpio.Safe{Cause: r.Cause, Order: r.Order, Check: r.Check, Hold: true}
+	s := gpio.Safe{Cause: r.Cause, Order: r.Order, Check: r.Check, Hold: r.Hold}
 	if a.Pin != "" {
 		line, err := b.Pins.Line(a.Pin)
 		if err != nil {
@@ -39,10 +39,7 @@ func (b Board) driveSafe(ctx context.Context, a wire.GPIOSafe, r Request) Result
 		}
 	}
 	done, err := b.Pins.Safe(ctx, s)
-	result := Result{Code: wire.CodeOK, Values: map[string]any{"pins": texts(done.Pins), "without": texts(done.Without)}}
-	if len(done.Newer) > 0 {
-		result.Values["newer"] = texts(done.Newer)
-	}
+	result := Result{Code: wire.CodeOK, Values: wire.SafeReport{Driven: done.Pins, Newer: done.Newer, NotMoved: done.Without}.Map()}
 	if err != nil {
 		result.Code, result.Detail = pinCode(err), err.Error()
 	}

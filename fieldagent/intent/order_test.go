@@ -32,8 +32,8 @@ func TestSafeAndRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, start := newBench(t, valves()...), time.Now()
 		b.run(t.Context(), "gpio.write", "t1", args{"pin": "GPIO17", "level": 1})
-		p, m := b.request("gpio.safe", nil, intent.Request{Cause: "t2", Order: 7})
-		if p.Code != wire.CodeOK || fmt.Sprint(m["pins"], m["without"]) != "[GPIO17 GPIO18] [GPIO27]" {
+		p, m := b.request("gpio.safe", nil, intent.Request{Cause: "t2", Order: 7, Hold: true})
+		if r := wire.SafeReportOf(m); p.Code != wire.CodeOK || fmt.Sprint(r.Driven, r.Newer, r.NotMoved) != "[GPIO17 GPIO18] [] [GPIO27]" {
 			t.Errorf("safe: %+v %v", p, m)
 		}
 		for _, c := range []struct {
@@ -68,6 +68,51 @@ func TestSafeAndRelease(t *testing.T) {
 			t.Error("something moved")
 		}
 	})
+}
+
+// A copy of a safe that comes after its release drives once more, and holds nothing.
+func TestARepeatedSafeHoldsNothing(t *testing.T) {
+	b := newBench(t, valves()...)
+	b.request("gpio.safe", nil, intent.Request{Cause: "t1", Order: 7, Hold: true})
+	b.request("gpio.release", nil, intent.Request{Cause: "t2", Order: 8})
+	if p, _ := b.request("gpio.safe", nil, intent.Request{Cause: "t1", Order: 7}); p.Code != wire.CodeOK {
+		t.Errorf("the copy: %+v", p)
+	}
+	if p, _ := b.request("gpio.write", args{"pin": "GPIO17", "level": 1}, intent.Request{Cause: "t3", Order: 9}); p.Code != wire.CodeOK {
+		t.Errorf("after it: %+v", p)
+	}
+}
+
+// A release leaves alone what was held after it was given.
+func TestAReleaseEndsNoNewerHold(t *testing.T) {
+	b := newBench(t, valves()...)
+	b.request("gpio.safe", args{"pin": "GPIO18"}, intent.Request{Cause: "t1", Order: 7, Hold: true})
+	b.request("gpio.safe", args{"pin": "GPIO17"}, intent.Request{Cause: "t2", Order: 9, Hold: true})
+	if p, m := b.request("gpio.release", nil, intent.Request{Cause: "t3", Order: 8}); p.Code != wire.CodeOK || fmt.Sprint(m["pins"]) != "[GPIO18]" {
+		t.Errorf("release: %+v %v", p, m)
+	}
+	for pin, want := range map[string]wire.Code{"GPIO17": wire.CodeHeldSafe, "GPIO18": wire.CodeOK} {
+		if p, _ := b.request("gpio.write", args{"pin": pin, "level": pin == "GPIO17"}, intent.Request{Cause: "t4", Order: 10}); p.Code != want {
+			t.Errorf("%s: %+v, want %v", pin, p, want)
+		}
+	}
+}
+
+// What could not be driven is no end by something newer, whatever has begun elsewhere.
+func TestSafeThatFailsIsNotSuperseded(t *testing.T) {
+	b := newBench(t, valves()...)
+	b.request("gpio.write", args{"pin": "GPIO17", "level": 1}, intent.Request{Cause: "t1", Order: 9})
+	b.board.Fail(func(pin string, _ gpio.Level) error {
+		if pin == "GPIO18" {
+			return gpio.ErrIO
+		}
+		return nil
+	})
+	p, m := b.request("gpio.safe", nil, intent.Request{Cause: "t2", Order: 7, Hold: true})
+	if r := wire.SafeReportOf(m); p.Code != wire.CodeIO || fmt.Sprint(r.Newer, r.NotMoved) != "[GPIO17] [GPIO27]" {
+		t.Errorf("%+v %v", p, m)
+	}
+	b.board.Fail(nil)
 }
 
 // A15: what is asked before the pin moves is asked by whoever moves it.

@@ -30,7 +30,7 @@ type Pins interface {
 	Do(ctx context.Context, d gpio.Drive) error
 	Pulse(ctx context.Context, d gpio.Drive, width time.Duration) (gpio.PulseEnd, error)
 	Safe(ctx context.Context, s gpio.Safe) (gpio.SafeDone, error)
-	Release(ctx context.Context, lines []wire.LineKey) ([]string, error)
+	Release(ctx context.Context, lines []wire.LineKey, order uint64) ([]string, error)
 	// Watch delivers edges until ctx ends, or until the pin can't be watched any
 	// more; then the channel is closed.
 	Watch(ctx context.Context, name string) (<-chan gpio.Edge, error)
@@ -87,6 +87,7 @@ func pinCode(err error) wire.Code {
 		{gpio.ErrLocal, wire.CodeLocal},
 		{gpio.ErrLost, wire.CodeDependency}, // it may run when the gateway is back
 		{gpio.ErrLate, wire.CodeExpired},
+		{gpio.ErrTimeDoubt, wire.CodeDependency}, // it may run when the gateway has told the time
 		{gpio.ErrNoSuchPin, wire.CodeNoSuchPin},
 		{gpio.ErrNotPermitted, wire.CodeNotPermitted},
 		{gpio.ErrUnsupported, wire.CodeUnsupported},

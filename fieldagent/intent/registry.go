@@ -28,6 +28,9 @@ type Request struct {
 	// Lines are those that it holds. Towards safe they are what it drives, more or
 	// fewer than its arguments name; nil for what they name.
 	Lines []wire.LineKey
+	// Hold says that a gpio.safe holds what it drives: one that is only driven once more
+	// does not, somebody may have released it since.
+	Hold bool
 	// Check is asked right before a pin moves: an error keeps it where it is. nil for no
 	// question.
 	Check func() error

@@ -16,7 +16,7 @@ type Core struct {
 	lines    map[wire.LineKey]*line
 	keys     []wire.LineKey // of lines, in the order of the map
 	marks    map[wire.LineKey]uint64
-	held     map[wire.LineKey]bool
+	held     map[wire.LineKey]uint64 // by the number of who holds it, 0 if that is not known
 
 	contact  time.Duration // when the gateway was last heard
 	lost     bool
@@ -76,7 +76,7 @@ type drive struct {
 // New makes a core.
 func New(cfg Config, now time.Duration) *Core {
 	c := &Core{autonomy: cfg.Autonomy, open: cfg.Open, lines: map[wire.LineKey]*line{}, marks: map[wire.LineKey]uint64{},
-		held: map[wire.LineKey]bool{}, drives: map[uint64]drive{}, contact: now, now: now}
+		held: map[wire.LineKey]uint64{}, drives: map[uint64]drive{}, contact: now, now: now}
 	for _, l := range cfg.Lines {
 		c.add(l)
 	}
@@ -120,7 +120,7 @@ func (c *Core) Step(now time.Duration, in Input) Output {
 	case Hold:
 		c.hold(in.Lines)
 	case Release:
-		c.release(in.Lines)
+		c.release(in)
 	case Seed:
 		c.seed(in)
 	case Leftover:
@@ -258,25 +258,29 @@ func (c *Core) hold(keys []wire.LineKey) {
 		if l == nil && len(c.held) >= MaxRemembered {
 			continue
 		}
-		c.held[key] = true
+		if _, held := c.held[key]; !held {
+			c.held[key] = 0
+		}
 		if l != nil && l.Output && l.HasSafe && (!l.known || l.level != l.Safe || l.set != nil) && c.hands != HandsOn {
 			c.fallTo(l, l.Safe, WhySafe, wire.LeaseReplaced)
 		}
 	}
 }
 
-// release ends holds.
-func (c *Core) release(keys []wire.LineKey) {
-	if keys == nil {
-		c.held = map[wire.LineKey]bool{}
-	}
-	for _, key := range keys {
-		delete(c.held, key)
+// release ends holds that are not newer.
+func (c *Core) release(in Release) {
+	for key, order := range c.held {
+		if (in.Lines == nil || slices.Contains(in.Lines, key)) && (in.Order == 0 || order <= in.Order) {
+			delete(c.held, key)
+		}
 	}
 }
 
 // isHeld reports whether a line is held: one without a safe level can't be.
-func (c *Core) isHeld(l *line) bool { return l.HasSafe && c.held[l.Key] }
+func (c *Core) isHeld(l *line) bool {
+	_, held := c.held[l.Key]
+	return l.HasSafe && held
+}
 
 // Level is how a line stands, as it is told.
 func (c *Core) Level(key wire.LineKey) wire.Level {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // fallTo drives a line on the core's own account. as is what is told to whoever has
@@ -103,7 +104,7 @@ func (c *Core) heard(at time.Duration) {
 
 // mindLoss looks whether the gateway has been unheard for too long.
 func (c *Core) mindLoss() {
-	if c.autonomy == 0 || c.lost || c.stopping || c.now-c.contact < c.autonomy {
+	if mutant.On(mutant.LossIgnored) || c.autonomy == 0 || c.lost || c.stopping || c.now-c.contact < c.autonomy {
 		return
 	}
 	c.lost = true
@@ -138,7 +139,11 @@ func (c *Core) local(in Local) {
 				l.fall = nil
 				return
 			}
-			c.fallTo(l, l.off(s.end), WhyLocal, wire.LeaseLocal)
+			level := l.off(s.end)
+			if s.pulse && mutant.On(mutant.PulseEndBlind) {
+				level = s.end
+			}
+			c.fallTo(l, level, WhyLocal, wire.LeaseLocal)
 		})
 	case was == HandsOn && in.Hands != HandsOn:
 		if c.lost {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // quiet drives lines that are about to be closed: to their safe levels, and at the
@@ -35,6 +36,9 @@ func (c *Core) remap(in Remap) {
 			continue
 		}
 		l.known, l.level, l.set, l.fall = was.known, was.level, was.set, was.fall
+		if mutant.On(mutant.ReloadForgets) && was.Line != cfg {
+			l.set = nil
+		}
 		if l.fall != nil && l.HasSafe {
 			l.fall.level = l.Safe
 		}

@@ -83,9 +83,13 @@ type (
 	// Cancel ends the lease or the pulse that this cause has begun, if it lives.
 	Cancel struct{ Cause string }
 	// Hold and Release say which lines are held at their safe levels. Release of nil is
-	// that of all.
+	// that of all, but for what a Want with a higher number than Order holds; 0 is above
+	// all numbers.
 	Hold    struct{ Lines []wire.LineKey }
-	Release struct{ Lines []wire.LineKey }
+	Release struct {
+		Lines []wire.LineKey
+		Order uint64
+	}
 	// Seed is what an earlier process knew.
 	Seed struct {
 		Marks map[wire.LineKey]uint64

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // want looks whether a line may have a level, and has it driven.
@@ -20,7 +21,7 @@ func (c *Core) want(w Want) {
 		c.mark(l.Key, w.Order)
 	}
 	if w.Hold && l.HasSafe {
-		c.held[l.Key] = true
+		c.held[l.Key] = max(c.held[l.Key], w.Order)
 	}
 	if w.Safe {
 		w.Level = l.Safe
@@ -49,7 +50,7 @@ func (c *Core) refusal(l *line, w Want) Refusal {
 		return Refusal{Reason: NotOutput}
 	case !l.HasSafe && (w.Safe || w.For > 0):
 		return Refusal{Reason: NoSafe}
-	case w.Order > 0 && w.Order < newest:
+	case w.Order > 0 && w.Order < newest && !mutant.On(mutant.NumberUnchecked):
 		return Refusal{Reason: Superseded, By: newest}
 	case c.hands == HandsOn:
 		return Refusal{Reason: ByHand}
@@ -57,9 +58,9 @@ func (c *Core) refusal(l *line, w Want) Refusal {
 		return Refusal{Reason: HandsDoubt}
 	case c.stopping && away:
 		return Refusal{Reason: Stopping}
-	case c.isHeld(l) && away:
+	case c.isHeld(l) && away && !mutant.On(mutant.HoldUnasked):
 		return Refusal{Reason: HeldSafe}
-	case c.lost && l.OnLoss && away:
+	case c.lost && l.OnLoss && away && !mutant.On(mutant.LossIsEvent):
 		return Refusal{Reason: Lost}
 	case s != nil && s.pulse && away:
 		return Refusal{Reason: Busy, Cause: s.cause, Until: s.due}
@@ -73,6 +74,9 @@ func (c *Core) refusal(l *line, w Want) Refusal {
 func (c *Core) wanted(d drive, fate Fate) {
 	l, w := d.line, *d.want
 	if fate == Moved {
+		if s := l.set; s != nil && s.timed && !s.pulse && mutant.On(mutant.LeaseUnreplaced) {
+			return
+		}
 		c.end(l, wire.LeaseReplaced, d.level)
 		if w.Width > 0 {
 			d.begun = c.now // it has its whole width; a lease must not be longer for a slow pin

@@ -78,7 +78,9 @@ func Collect(core *executor.Core, now func() executor.Now, in executor.Input, ne
 // join adds a later output to all. Each kind keeps its order, and the kinds keep
 // theirs.
 func join(all *executor.Output, out executor.Output) {
-	all.Contact = all.Contact || out.Contact
+	// As of the last step: what waited while the loop hung may begin with words of a
+	// gateway that is gone by now, and end with the loss of its connection.
+	all.Contact = out.Contact || all.Contact && mutant.On(mutant.ContactStale)
 	all.Urgent = append(all.Urgent, out.Urgent...)
 	all.Records = append(all.Records, out.Records...)
 	all.Start = append(all.Start, out.Start...)

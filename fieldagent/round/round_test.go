@@ -235,3 +235,21 @@ func TestA16_OneStepIsOneFrame(t *testing.T) {
 		}
 	}
 }
+
+// A7, A14: a round that takes in what waited while the loop hung says that the gateway is
+// there as of its end: the last input may be the loss of the connection.
+func TestA7_ContactIsAsOfTheEndOfARound(t *testing.T) {
+	s := newSite(t)
+	rest := []executor.Input{executor.Disconnected{}}
+	out := round.Collect(s.core, s.clock, s.deliver(1, time.Minute), func() (executor.Input, bool) {
+		if len(rest) == 0 {
+			return nil, false
+		}
+		in := rest[0]
+		rest = nil
+		return in, true
+	})
+	if out.Contact {
+		t.Error("the gateway counts as heard by a word of before its loss")
+	}
+}

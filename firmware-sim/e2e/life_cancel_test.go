@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -43,5 +45,26 @@ func TestA21_CancelFallsOverNarrowband(t *testing.T) {
 			}
 			s.until("long", "CANCELLED", func(v taskView) bool { return v.State == "CANCELLED" })
 		})
+	}
+}
+
+// TestA20_PulseLongerThanTheDefaultLimit: it has the time that it needs, without saying
+// so twice. (The programs' own defaults are passed in virtual time, in explore.)
+func TestA20_PulseLongerThanTheDefaultLimit(t *testing.T) {
+	t.Parallel()
+	config := filepath.Join(t.TempDir(), "gateway.yaml")
+	if err := os.WriteFile(config, []byte("delivery:\n  default_timeout: 1s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, "--config", config)
+	s.agent("pump-1")
+	s.publish(taskJSON("long", "gpio.pulse", "pump-1", `{"pin":"GPIO17","width":"8s"}`, ""))
+	i := s.done("long")
+	all := s.actuations("pump-1")
+	if len(all) != 2 || i.Attempt != 1 {
+		t.Fatalf("attempt %d, %+v", i.Attempt, all)
+	}
+	if on := time.Duration(all[1].At - all[0].At); on < 8*time.Second || on > 12*time.Second { // this machine has other work
+		t.Errorf("it was on for %v", on)
 	}
 }

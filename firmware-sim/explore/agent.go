@@ -56,6 +56,8 @@ type agent struct {
 	tightUntil time.Duration // there is room for an append and none for a copy
 	slowUntil  time.Duration
 	latency    float64 // mean time of a sync in ms
+	written    bool    // the journal is there: another file is a copy of it
+	copying    bool    // one is about to be written
 	rotten     bool    // a bit of its journal is wrong
 	killed     bool    // the process ends without a word
 	autonomy   time.Duration
@@ -73,6 +75,7 @@ type agent struct {
 	copyRuns    bool      // it is copied when the next work starts
 	copyWaits   bool      // it is copied when the next one is told to wait
 	second      *agent    // the other board under the name, nil for none
+	lying       uint64    // how many numbers it claims in its hellos that nobody gave it
 	retired     bool      // it will not start again
 
 	through uint64 // what it says that the gateway has
@@ -134,6 +137,7 @@ func (a *agent) boot() {
 	a.setClock()
 	a.inputs, a.planned, a.busy, a.wakeAt, a.out, a.faulted = nil, false, false, 0, executor.Output{}, false
 	a.works, a.untaken = map[wire.Token]*work{}, map[wire.Token]bool{}
+	a.written, a.copying = false, false
 	a.inject()
 	a.pins.start()
 	a.w.check.opened(a)
@@ -142,12 +146,15 @@ func (a *agent) boot() {
 	opts := journal.Options{Salt: a.rnd.Uint64}
 	j, records, err := journal.Open(a.disk, agentDir, opts)
 	if a.rotten && !a.faulted {
-		if a.rotten = false; !errors.Is(err, journal.ErrDamaged) {
+		a.rotten = false
+		if !errors.Is(err, journal.ErrDamaged) && len(records) > 0 { // one whose only frame is gone is as good as new
 			a.w.fail("recovery", "%s opens a journal with a wrong bit in it: %v", a.id, err)
 			return
 		}
-		if _, err = journal.SetAside(a.disk, agentDir, opts); err == nil {
-			j, records, err = journal.Open(a.disk, agentDir, opts)
+		if err != nil {
+			if _, err = journal.SetAside(a.disk, agentDir, opts); err == nil {
+				j, records, err = journal.Open(a.disk, agentDir, opts)
+			}
 		}
 	}
 	if err != nil {
@@ -168,6 +175,7 @@ func (a *agent) boot() {
 		a.w.fail("recovery", "%s cannot make sense of its journal: %v", a.id, err)
 		return
 	}
+	a.written = true
 	a.core, a.performer = core, round.New(core, j, a, a.now, rewriteAt)
 	a.w.log(a.tag, "starts with %d records, clock off by %v, unset %v, synced %v", len(records), a.clock.err, a.clock.unset, a.clock.synced)
 	a.pins.seed(core)
@@ -246,6 +254,13 @@ func (a *agent) round() {
 
 // perform carries an output out when its sync, if it needs one, is over.
 func (a *agent) perform(out executor.Output) {
+	if out.Contact {
+		a.Contact()
+	}
+	for _, w := range out.Urgent { // as round.Performer does it: before anything is written down
+		a.Start(w)
+	}
+	out.Contact, out.Urgent = false, nil
 	if len(out.Records) == 0 {
 		a.carry(out)
 		return
@@ -378,11 +393,15 @@ func (a *agent) rot(p float64) {
 // inject installs the disk's faults.
 func (a *agent) inject() {
 	a.disk.Inject(func(op journaltest.Op) *journaltest.Fault {
+		copying := a.copying
+		a.copying = copying && op.Kind != journaltest.OpWrite
 		switch {
 		case a.failNext && op.Kind == journaltest.OpSync:
 			a.failNext, a.faulted = false, true
 			return &journaltest.Fault{Err: errDisk, Written: a.rnd.IntN(op.Bytes + 1)}
-		case a.w.now < a.tightUntil && op.Kind == journaltest.OpWrite && op.Name != journalFile:
+		case op.Kind == journaltest.OpOpen:
+			a.copying = op.Name != journalFile && a.written
+		case op.Kind == journaltest.OpWrite && copying && a.w.now < a.tightUntil:
 			return &journaltest.Fault{Err: errFull, Written: a.rnd.IntN(op.Bytes + 1)}
 		case a.w.now < a.fullUntil && op.Kind == journaltest.OpWrite:
 			a.faulted = true

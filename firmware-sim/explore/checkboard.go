@@ -81,7 +81,7 @@ func (c *checker) finishedWork(a *agent, x *work) {
 
 // actuates checks the start of what moves something.
 func (c *checker) actuates(a *agent, x *work, limit bool) {
-	if list := c.boards.local[a]; a.local && c.w.now-list[len(list)-1].from > handSlack {
+	if list := c.boards.local[a]; a.local && !x.Towards && c.w.now-list[len(list)-1].from > handSlack {
 		c.fail("local", "%s starts instruction %d (%s on %s), and its LOCAL switch has been on since %v", a.tag, x.Seq, x.Intent, x.pin, list[len(list)-1].from)
 	}
 	for _, o := range a.works {

@@ -1,6 +1,9 @@
 package explore
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/apollo-11/apollo11/gateway/engine"
 	"github.com/apollo-11/apollo11/gateway/round"
 	"github.com/apollo-11/apollo11/wire"
@@ -62,6 +65,9 @@ func (b *book) last(seq uint64) engine.Instruction {
 	}
 	return b.insts[seq]
 }
+
+// seqs are the instructions on disk, in order. Their numbers may have wide gaps.
+func (b *book) seqs() []uint64 { return slices.Sorted(maps.Keys(b.insts)) }
 
 // watch returns a log that shows the checker what goes through it.
 func (c *checker) watch(log round.Log, d disk) round.Log { return watched{log, c, d} }
@@ -150,6 +156,7 @@ func (c *checker) durable(head uint64) {
 				b.tokens[i.Token] = attemptOf{i.Seq, i.Attempt}
 			}
 			c.recorded(&i)
+			c.numbersLeft(&i)
 			if news {
 				c.owed(&i)
 			}
@@ -159,6 +166,9 @@ func (c *checker) durable(head uint64) {
 				b.before[n.Node] = was
 			}
 			b.cursors[n.Node] = n.Cursor
+			if _, ok := c.orders.known[n.Node]; !ok {
+				c.orders.known[n.Node] = c.w.now
+			}
 			life := nodeLife{n.Node, n.Incarnation, c.copies[n.Node]}
 			c.most[life] = max(c.most[life], n.Last)
 		}
@@ -246,7 +256,7 @@ const lostAttempts = 100
 // attempt checks that each attempt has a token of its own.
 func (c *checker) attempt(prev, i *engine.Instruction) {
 	most := prev.Attempt + 1
-	if c.memory.older {
+	if c.memory.older || c.memory.liars[i.Node] {
 		most = max(most, lostAttempts+1)
 	}
 	if i.Attempt < prev.Attempt || i.Attempt > most {

@@ -99,7 +99,7 @@ func (c *checker) result(a *agent, seq uint64, t wire.Token, code wire.Code) {
 	switch {
 	case code == wire.CodeOK && !c.succeededAs(seq, t):
 		c.fail("false-success", "%s reports success of instruction %d, token %v; it was never executed with success", a.id, seq, t)
-	case r != nil && r.acted && code.Class() == wire.ClassRefused && !c.memory.unsure[t]:
+	case r != nil && r.acted && !r.towards && code.Class() == wire.ClassRefused && !c.memory.unsure[t]:
 		c.fail("false-refusal", "%s reports that it refused token %v of instruction %d (%v), and has executed it", a.id, t, seq, code)
 	case r == nil && code == wire.CodeInterrupted && !c.wipes[a.id]:
 		// A start may be on disk although the process died before it acted on it.

@@ -51,7 +51,7 @@ func (c *checker) finalHands(ctx context.Context) {
 			break
 		}
 	}
-	for seq := uint64(1); seq <= c.book.top; seq++ {
+	for _, seq := range c.book.seqs() {
 		if i := c.book.insts[seq]; i.Operator != queued[seq] {
 			c.fail("dropped", "instruction %d is %v and waits for an operator: %v; the operator queue lists it: %v", seq, i.State, i.Operator, queued[seq])
 		}

@@ -29,6 +29,7 @@ type memories struct {
 	due    []due            // alarms that must come
 	stands map[alarmOf]bool // conditions that do
 	unsure map[wire.Token]bool
+	liars  map[string]bool // nodes whose hellos claim what they do not know
 }
 
 // alarmOf names an alarm.
@@ -50,7 +51,7 @@ type voice struct {
 func newMemories() memories {
 	return memories{lost: map[wire.Token]attemptOf{}, orders: map[uint64]engine.Instruction{}, none: map[uint64]bool{}, gone: map[uint64][]*run{}, redone: map[uint64]bool{},
 		numbers: map[string]map[uint64]bool{}, returned: map[string]bool{}, tops: map[string]uint64{},
-		heard: map[string]voice{}, stands: map[alarmOf]bool{}, unsure: map[wire.Token]bool{}}
+		heard: map[string]voice{}, stands: map[alarmOf]bool{}, unsure: map[wire.Token]bool{}, liars: map[string]bool{}}
 }
 
 // impostorWithin is how long after the last word of a board another one under its
@@ -266,5 +267,28 @@ func (c *checker) unused(node string, m *wire.Instruction) {
 	mem := &c.memory
 	if _, kept := mem.kept[m.Token]; mem.older && !kept && m.Token.Seq <= mem.tops[node] {
 		c.fail("number-reused", "instruction %d is sent to %s with the token %v, and the node has told that it knows numbers up to %d", m.Seq, node, m.Token, mem.tops[node])
+	}
+}
+
+// liar notes that an agent lies about the numbers that it knows. That counts for it
+// alone.
+func (c *checker) liar(a *agent) { c.memory.liars[a.id] = true }
+
+// topToken is the highest token number that was given out.
+func (c *checker) topToken() (top uint64) {
+	for t := range c.book.tokens {
+		top = max(top, t.Seq)
+	}
+	return top
+}
+
+// numbersLeft demands that the word of agents leaves half of the numbers that a compact
+// frame can carry, and ends nothing of another node.
+func (c *checker) numbersLeft(i *engine.Instruction) {
+	if i.Seq > wire.MaxCompactSeq/2 {
+		c.fail("numbers", "instruction %d is beyond half of what a compact frame can carry", i.Seq)
+	}
+	if i.Reason == engine.ReasonRestored && !c.memory.older && !c.memory.liars[i.Node] {
+		c.fail("hearsay", "instruction %d of %s is given up as if the log were an older copy, and %s never said so", i.Seq, i.Node, i.Node)
 	}
 }

@@ -10,15 +10,16 @@ import (
 
 // orders is what the checker knows of the order at lines, and of the way to safe.
 type orders struct {
-	numbers map[uint64]uint64   // order number -> the instruction that has it
-	offs    []*off              // that have not been driven, told, or stood for
-	shared  map[int]string      // submissions that an equal one stands for -> its task
-	ticking bool                // somebody looks at offs
-	ends    map[uint64]struct{} // instructions that were told to have ended as superseded
+	numbers map[uint64]uint64        // order number -> the instruction that has it
+	offs    []*off                   // that have not been driven, told, or stood for
+	shared  map[int]string           // submissions that an equal one stands for -> its task
+	ticking bool                     // somebody looks at offs
+	toldTo  map[*agent]int64         // the latest time of the gateway that earlier processes can have known
+	known   map[string]time.Duration // nodes that have said hello, since when that is on disk
 }
 
 func newOrders() orders {
-	return orders{numbers: map[uint64]uint64{}, shared: map[int]string{}, ends: map[uint64]struct{}{}}
+	return orders{numbers: map[uint64]uint64{}, shared: map[int]string{}, known: map[string]time.Duration{}, toldTo: map[*agent]int64{}}
 }
 
 // off is something towards safe that is owed.
@@ -44,6 +45,10 @@ const (
 	offBound = time.Second + 2*offEvery
 )
 
+// copyWithin is how long after a refusal by the LOCAL switch the next copy comes that a
+// hanging loop does not take either.
+const copyWithin = 6 * time.Second
+
 // orderOf is the number of an instruction, as it is on disk.
 func (c *checker) orderOf(i *engine.Instruction) uint64 {
 	if i.Order != 0 {
@@ -64,6 +69,8 @@ func (c *checker) instOf(seq uint64, t wire.Token) engine.Instruction {
 // number stands for one instruction.
 func (c *checker) inOrder(a *agent, x *work, p *pinDef, f *lineFact, order uint64) {
 	switch {
+	case order < f.mark && (x.Towards || x.frame != 0) && f.off >= f.mark:
+		// Both lead to safe: what was driven past a hanging loop may have left no mark.
 	case order < f.mark:
 		c.fail("order", "instruction %d (number %d) moves %s of %s after number %d, which is newer", x.Seq, order, p.name, a.tag, f.mark)
 	case x.frame == 0 && order == f.mark && f.markOf != x.Seq && !c.memory.older:
@@ -77,6 +84,9 @@ func (c *checker) begun(a *agent, x *work) {
 		r.acted = true
 	}
 	i := c.instOf(x.Seq, x.Token)
+	if late := c.surelyLate(a, i.NotAfter); x.Towards && i.NotAfter != 0 && late > 0 {
+		c.fail("late", "instruction %d is driven %v too late by %s, which knows that", i.Seq, late, a.id)
+	}
 	if !x.Again && i.State == engine.StateCancelled && i.Token == x.Token && (i.By != 0 || i.Code == wire.CodeSuperseded) {
 		c.fail("withdrawn", "instruction %d moves a line of %s, and it is on disk as withdrawn (%s)", x.Seq, a.tag, i.Reason)
 	}
@@ -143,7 +153,7 @@ func (p *pinDef) isGuarded() bool { return p != nil && p.hasSafe }
 // owed notes something towards safe that is on disk now.
 func (c *checker) owed(i *engine.Instruction) {
 	a := c.w.byNode[i.Node]
-	if a == nil || c.w.profile.Loss > 0 || c.memory.older {
+	if a == nil || a.link.drop > 0 || c.memory.older {
 		return // single messages vanish: then it is only bound to arrive some day
 	}
 	if _, ok := towardsOn(a, i); !ok {
@@ -199,8 +209,8 @@ func (c *checker) heardOf(seq uint64) bool {
 func (c *checker) pathOf(a *agent) (p pathway, open bool) {
 	g, l := c.w.gateway, a.link
 	p = pathway{g.process, a.life, l.brokerEnd}
-	open = g.process != nil && a.life != nil && l.brokerEnd != nil && l.agentEnd == l.brokerEnd && c.knows(a).in == l.agentEnd.session &&
-		c.w.now >= max(l.holdUntil, l.holeUntil, l.halfUp, l.halfDown, l.slowUntil, g.slowUntil, g.fullUntil) && len(g.blind) == 0 && !a.local &&
+	open = g.process != nil && a.life != nil && l.brokerEnd != nil && l.agentEnd == l.brokerEnd && !l.agentEnd.torn && c.knows(a).in == l.agentEnd.session &&
+		c.w.now >= max(l.holdUntil, l.holeUntil, l.halfUp, l.halfDown, l.slowUntil, g.slowUntil, g.fullUntil) && len(g.blind) == 0 && !a.local && !c.memory.stands[alarmOf{"node_offline", a.id}] && c.w.now-c.localOver(a) > copyWithin &&
 		max(l.brokerEnd.up.last, l.brokerEnd.down.last) <= c.w.now+offEvery // nothing is still held back
 	return p, open
 }
@@ -212,6 +222,10 @@ func (c *checker) mayRefuse(p *submission, r *engine.Refusal) bool {
 		return false
 	}
 	safe := act.Towards(c.w.startMap.safe) && !c.w.reloads
+	for _, n := range p.spec.Nodes {
+		at, known := c.orders.known[n] // before its first hello nobody knows its safe levels
+		safe = safe && known && c.w.now-at > time.Second
+	}
 	switch r.Kind {
 	case engine.RefusedNoNode:
 		return true
@@ -247,7 +261,8 @@ func (c *checker) refusals(a *agent, seq uint64, t wire.Token, code wire.Code) {
 	case wire.CodeExpired:
 		c.falseExpired(a, &i, t)
 	case wire.CodeSuperseded:
-		if r != nil && r.acted && !c.memory.unsure[t] {
+		// What is towards safe may have been driven past a loop that hung.
+		if r != nil && r.acted && !r.towards && !c.memory.unsure[t] {
 			c.fail("false-refusal", "%s says that token %v of instruction %d was not begun (superseded), and it was", a.id, t, seq)
 		}
 	case wire.CodeHeldSafe:
@@ -265,7 +280,7 @@ func (c *checker) falseExpired(a *agent, i *engine.Instruction, t wire.Token) {
 		return // it says it again, after a restart
 	}
 	c.saidCode[t] = wire.CodeExpired
-	now := max(k.most+a.clock.mono().Milliseconds(), k.least+a.clock.mono().Milliseconds())
+	now := max(k.most+a.clock.mono().Milliseconds(), k.least+a.clock.mono().Milliseconds(), c.orders.toldTo[a])
 	if left := time.Duration(i.NotAfter-now)*time.Millisecond - stepSlack; left > 0 {
 		c.fail("false-expired", "%s refuses instruction %d as expired, and by no time that it was told has its limit passed: %v are left", a.id, i.Seq, left)
 	}

@@ -228,6 +228,13 @@ func (c *checker) cut(x *work) {
 	}
 }
 
+// aborted notes that a work was asked to stop.
+func (c *checker) aborted(x *work) {
+	if r := c.runs[x.Token]; r != nil {
+		r.aborted = true
+	}
+}
+
 // doubted reports whether what a token asked for may have happened or not.
 func (c *checker) doubted(t wire.Token) bool {
 	r := c.runs[t]
@@ -238,7 +245,7 @@ func (c *checker) doubted(t wire.Token) bool {
 // something newer stands for it.
 func (c *checker) cancelAsked(t wire.Token) bool {
 	r := c.runs[t]
-	if r == nil {
+	if r == nil || r.aborted {
 		return true
 	}
 	i := c.book.last(r.seq)
@@ -268,6 +275,9 @@ func (c *checker) linesLeft(a *agent) {
 func (c *checker) startedSafe(a *agent) {
 	c.allSafe(a, "at the start")
 	c.pins.contact[a] = &contact{lostAt: c.w.now}
+	if c.boards.keeps[a] > c.w.now-10*time.Second { // it is in the journal, and its time begins anew
+		c.boards.keeps[a] = c.w.now + wire.OrderWait + stepSlack
+	}
 }
 
 func (c *checker) allSafe(a *agent, when string) {
@@ -292,8 +302,12 @@ func (c *checker) released(a *agent, x *work) {
 func (c *checker) reloaded(a *agent, next *pinMap) {
 	c.pins.reloads[a]++
 	for l, p := range next.byLine {
-		if p.hasSafe != a.pins.m.byLine[l].hasSafe {
-			c.line(a, l).newest = nil
+		if was := a.pins.m.byLine[l]; p.hasSafe != was.hasSafe || p.safe != was.safe {
+			f := c.line(a, l)
+			f.newest, f.by = nil, wire.Token{}
+			if !p.away(f.level) {
+				f.until = 0 // it is the safe level now
+			}
 		}
 	}
 }

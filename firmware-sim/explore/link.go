@@ -16,6 +16,8 @@ const (
 	brokerQueue = 256
 	// slowEvery is how often a slow consumer takes a message.
 	slowEvery = 300 * time.Millisecond
+	// soundLinks is the share of the links that lose nothing by themselves.
+	soundLinks = 0.5
 	// Keepalives: who hears nothing for so long gives the connection up.
 	agentPatience  = 30 * time.Second
 	brokerPatience = 30 * time.Second
@@ -28,6 +30,7 @@ type conn struct {
 	session uint64 // of the hello, and of the last will
 	up      pipe   // agent to broker
 	down    pipe   // broker to agent
+	torn    bool   // something was lost in it: it is about to end
 }
 
 // pipe is one direction.
@@ -55,7 +58,9 @@ type link struct {
 func newLink(a *agent) *link {
 	l := &link{a: a, w: a.w, rnd: a.w.stream("link " + a.tag)}
 	p := a.w.profile
-	l.drop = p.LeastLoss + l.rnd.Float64()*(p.Loss-p.LeastLoss)
+	if l.drop = p.LeastLoss + l.rnd.Float64()*(p.Loss-p.LeastLoss); p.LeastLoss == 0 && chance(l.rnd, soundLinks) {
+		l.drop = 0 // then there are bounds for what arrives when
+	}
 	l.repeat = l.rnd.Float64() * p.Repeat
 	return l
 }
@@ -155,6 +160,11 @@ func (l *link) lostIfHeld() {
 // so that both ends give up sooner or later.
 func (l *link) dead(until time.Duration) {
 	rest := until - l.w.now
+	for _, c := range []*conn{l.agentEnd, l.brokerEnd} {
+		if c != nil {
+			c.torn = true
+		}
+	}
 	l.lostByAgent(min(rest+between(l.rnd, 0, 2_000), agentPatience))
 	l.lostByBroker(min(rest+between(l.rnd, 0, 2_000), brokerPatience))
 }

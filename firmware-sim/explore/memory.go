@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/journal/journaltest"
+	"github.com/apollo-11/apollo11/wire"
 )
 
 // story is which memory of a site is lost or doubled beside what the profile does.
@@ -16,6 +17,7 @@ const (
 	storyGateway       // the gateway's log is restored from an older copy; no card is wiped
 	storyAgents        // cards of agents are restored from older copies; none is wiped
 	storyBoards        // second boards appear under the names of others
+	storyLiars         // an agent says in its hellos that it knows numbers which nobody gave it
 	stories
 )
 
@@ -29,6 +31,11 @@ func drawStory(w *world, span time.Duration) (list []step) {
 	w.story = storyNone + 1 + story(r.IntN(int(stories)-1))
 	for range 1 + r.IntN(3) {
 		s := step{at: when(r, span), kind: secondBoard, who: r.IntN(len(w.agents)), long: between(r, 1_000, 40_000), second: between(r, 50, 6000), p: r.Float64()}
+		if w.story == storyLiars {
+			s.kind = agentLies
+			list = append(list, s)
+			continue
+		}
 		if w.story == storyBoards {
 			list = append(list, s)
 			for range 3 {
@@ -80,7 +87,34 @@ func (w *world) hurtMemory(s *step) {
 		a.restoreCard()
 	case secondBoard:
 		a.double(s.long)
+	case agentLies:
+		a.lie(s)
 	}
+}
+
+// lies is how often an agent that lies says hello: enough to use up every number that
+// a compact frame can carry if it were believed each time.
+const lies = 20
+
+// lie lets an agent say hello again and again, with numbers that nobody gave it: a
+// little more than were given out, or as many as are just not absurd.
+func (a *agent) lie(s *step) {
+	a.w.check.liar(a)
+	a.lying = 1 + uint64(s.p*8)
+	if s.p > 0.5 {
+		a.lying = 999_000_000
+	}
+	for n := range lies {
+		a.later(time.Duration(n)*700*time.Millisecond, func() { a.link.broken(true) })
+	}
+	a.later(lies*700*time.Millisecond, func() { a.lying = 0 })
+}
+
+// forged is a hello as a liar says it.
+func (a *agent) forged(h *wire.Hello) *wire.Hello {
+	f := *h
+	f.TopSeq, f.TopToken = max(a.w.check.book.top, h.TopSeq)+a.lying, a.w.check.topToken()+a.lying
+	return &f
 }
 
 // restore is the end of the gateway and its start on an older copy of its log.

@@ -10,6 +10,7 @@ import (
 	"github.com/apollo-11/apollo11/fieldagent/executor"
 	"github.com/apollo-11/apollo11/fieldagent/lines"
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 const (
@@ -75,11 +76,11 @@ func (o *owner) start() {
 
 // seed gives the core what the journal knows, before anything is driven.
 func (o *owner) seed(c *executor.Core) {
+	o.readHand()
 	o.step(lines.Seed{Marks: c.Marks(), Holds: c.Holds()})
 	for _, p := range c.Pulses() {
 		o.step(lines.Leftover{Line: p.Line, Off: p.Off})
 	}
-	o.readHand()
 }
 
 // gone is the end of the process. Without power a resistor decides; an orderly end sets
@@ -230,8 +231,11 @@ func tries(seed uint64, t wire.Token) int {
 // the switch is read, and the time limit is looked at once more (A15).
 func (o *owner) want(x *work, code wire.Code, w lines.Want) (wire.Code, lines.Fate) {
 	o.readHand()
-	if x.NotAfter != 0 && o.a.core.Clock().Late(o.a.now(), x.NotAfter, x.Towards) {
-		return wire.CodeExpired, lines.Unmoved
+	if clock := o.a.core.Clock(); !mutant.On(mutant.LateAtPin) && x.NotAfter != 0 && clock.Late(o.a.now(), x.NotAfter, x.Towards) {
+		if clock.Late(o.a.now(), x.NotAfter, true) {
+			return wire.CodeExpired, lines.Unmoved
+		}
+		return wire.CodeDependency, lines.Unmoved // the time is in doubt
 	}
 	o.asked = &asked{x: x, code: code}
 	w.Cause, w.Order = x.Token.String(), x.Order

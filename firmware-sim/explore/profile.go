@@ -37,6 +37,7 @@ const (
 	gatewayRestore             // the gateway dies, and starts on that copy
 	agentCopy                  // somebody copies an agent's card
 	agentRestore               // power cut, and the card is replaced by that copy
+	agentLies                  // an agent says hello with numbers that nobody gave it
 	secondBoard                // another board with the same node id, for a while
 	faultKinds                 // those above are faults, those below are operations
 
@@ -64,8 +65,8 @@ var kindNames = map[kind]string{
 	agentSlow: "agent-slow", agentClock: "agent-clock", agentTight: "agent-tight", agentHang: "agent-hang", agentRot: "agent-rot", linkCut: "link-cut", linkHold: "link-hold",
 	linkHole: "link-hole", linkHalf: "link-half", linkSlow: "link-slow", narrowFlip: "narrow-flip",
 	gatewayCopy: "gateway-copy", gatewayRestore: "gateway-restore", agentCopy: "agent-copy", agentRestore: "agent-restore",
-	secondBoard: "second-board",
-	opSubmit:    "submit", opRepeat: "repeat", opChange: "change", opCancel: "cancel", opCancel1: "cancel-one", opGarbage: "garbage",
+	secondBoard: "second-board", agentLies: "lies",
+	opSubmit: "submit", opRepeat: "repeat", opChange: "change", opCancel: "cancel", opCancel1: "cancel-one", opGarbage: "garbage",
 	opRetry: "retry", opResolve: "resolve", opQuiet: "quiet", opDead: "dead-drop", agentReload: "reload", handLocal: "local", handAway: "away",
 }
 

@@ -77,7 +77,7 @@ func (a *agent) Start(w executor.Work) {
 	a.w.log(a.tag, "starts %d attempt %d (%v): %s on %s, number %d, again %v", w.Seq, w.Attempt, w.Token, w.Intent, x.pin, w.Order, w.Again)
 	a.w.check.started(a, x)
 	if w.Again {
-		a.driveSafe(x, wire.CodeOK)
+		a.input(executor.Finished{Token: x.Token, Result: a.driveSafe(x, wire.CodeOK), Again: true})
 		return
 	}
 	a.works[w.Token] = x
@@ -208,6 +208,7 @@ func (a *agent) Abort(t wire.Token) {
 		return
 	}
 	x.aborted = true
+	a.w.check.aborted(x)
 	if x.pulsing {
 		a.later(between(a.rnd, 1, 10), func() {
 			if x.pulsing {
@@ -249,6 +250,9 @@ func (a *agent) finish(x *work, r executor.Result) {
 // Primary implements round.Hands.
 func (a *agent) Primary(m wire.Message) {
 	a.w.check.says(a, m)
+	if h, ok := m.(*wire.Hello); ok && a.lying > 0 {
+		m = a.forged(h)
+	}
 	if e, ok := m.(*wire.Event); ok && a.copyWaits && e.Phase == wire.PhaseReceived {
 		a.copyCard()
 	}

@@ -225,6 +225,9 @@ func (a *board) safe(w *world, m message, truth *command) {
 			return // nothing refused or cancelled runs later by itself
 		}
 	}
+	if fresh {
+		a.endWaiting(w, key, n)
+	}
 	recorded := p.c != nil && a.card.outcome(p.c, p.attempt) != nil
 	if p.c != nil && p.c.until > 0 && w.t > p.c.until && !recorded {
 		w.say1("the board: n%d #%d has expired", n, p.c.id)
@@ -256,20 +259,25 @@ func (a *board) safe(w *world, m message, truth *command) {
 		return
 	}
 	if fresh {
-		for _, o := range slices.Clone(a.mem.queue) {
-			if o.key == key {
-				a.superseded(w, o, n)
-			}
-		}
-		for i := range a.jobs {
-			if j := &a.jobs[i]; j.key == key && !j.ended {
-				j.ended, j.revoked = true, true
-				a.finish(w, j.place, isSuperseded, n)
-			}
-		}
-		a.leases[key] = lease{}
+		a.endRunning(w, key, forged, n, false)
 	}
 	a.driveSafe(w, p, m, truth)
+}
+
+// endWaiting ends what has not begun on a line, whatever its number: of the
+// numbers of the board the gateway knew nothing when it sent this.
+func (a *board) endWaiting(w *world, key, n int) {
+	for _, o := range slices.Clone(a.mem.queue) {
+		if o.key == key {
+			a.superseded(w, o, n)
+		}
+	}
+	for i := range a.jobs {
+		if j := &a.jobs[i]; j.key == key && j.step == 0 && !j.ended {
+			j.ended, j.revoked = true, true
+			a.finish(w, j.place, isSuperseded, n)
+		}
+	}
 }
 
 func (a *board) mark(w *world, key, n, run int) {
@@ -313,7 +321,7 @@ func (a *board) driveSafe(w *world, p place, m message, truth *command) {
 		a.endOlder(w, key, n)
 	}
 	if w.rule.EndsRunning {
-		a.endRunning(w, key, n, mark > 0)
+		a.endRunning(w, key, n, n, mark > 0)
 	}
 	a.driven[key] = max(a.driven[key], mark)
 	a.own(w, key, truth)

@@ -57,7 +57,10 @@
 //
 // A record that is lost on both sides at once (the gateway's by a crash or a
 // restore, the board's by a crash) is as if nobody had asked. After another
-// journal the board's past is forgotten. A start that stands in the journal
+// journal the board's past is forgotten. A compact frame that a restored gateway
+// sends before its hello may have a number lower than those of the lost log: it
+// drives if nothing higher is at the pin, and ends waiting work of the lost log
+// only with the hello. A start that stands in the journal
 // counts as begun for what is older, although the process may have died before
 // the pin moved: the start of the process has set the pin to safe.
 //

@@ -96,12 +96,12 @@ func (a *board) work(w *world) {
 	}
 }
 
-// endRunning ends what runs on a line and is older than n.
-func (a *board) endRunning(w *world, key, n int, byNumber bool) {
+// endRunning ends what runs on a line and is older than n; by is told.
+func (a *board) endRunning(w *world, key, n, by int, byNumber bool) {
 	for i := range a.jobs {
 		if j := &a.jobs[i]; j.key == key && j.n < n && !j.ended {
 			j.ended, j.revoked = true, !byNumber
-			a.finish(w, j.place, isSuperseded, n)
+			a.finish(w, j.place, isSuperseded, by)
 		}
 	}
 	if a.leases[key].n < n {

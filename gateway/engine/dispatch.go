@@ -134,11 +134,11 @@ func (e *Engine) dispatch(now Now, i *inst) {
 	}
 	if i.State == StatePending {
 		e.move(now, i, StateDispatched, Entry{What: what, Path: PathPrimary})
-	} else {
+	} else if !i.untold() {
 		e.log(now, i, Entry{What: what, Path: PathPrimary})
 	}
 	m := &wire.Instruction{Seq: i.Seq, Key: i.Key(e.cfg.Site), Token: i.Token, Attempt: i.Attempt,
-		Intent: i.Intent, Args: i.Args, NotAfter: i.NotAfter, TimeoutMs: uint32(i.limit(e.cfg).Milliseconds()), Priority: i.Priority,
+		Intent: i.Intent, Args: i.Args, NotAfter: i.notAfter(now), TimeoutMs: uint32(i.limit(e.cfg).Milliseconds()), Priority: i.Priority,
 		Trace: i.Trace, SentAt: now.Wall, Resend: i.Sends - 1}
 	e.inOrderAtLine(i, m)
 	if i.safe {
@@ -201,11 +201,12 @@ func (e *Engine) newAttempt(i *inst) {
 	}
 	e.counters.NextToken++
 	i.node.give(i.given())
+	i.noteHandedOut()
 	e.topUsed = true
 	i.Sends, i.RetryAt, i.Percent = 0, 0, 0
 	i.ReceivedAt, i.StartedAt, i.FinishedAt, i.SettledAt = 0, 0, 0, 0
 	i.Code, i.Detail, i.Payload, i.Path, i.Reason, i.Lease = wire.CodeNone, "", nil, PathNone, "", nil
-	i.resends, i.queries, i.firstAt, i.byHand, i.disowned, i.Doubted = 0, 0, 0, false, false, false
+	i.resends, i.queries, i.firstAt, i.byHand, i.disowned, i.Doubted, i.noRoom = 0, 0, 0, false, false, false, false
 	i.stopAt, i.stops = 0, 0
 	i.whisperAt, i.whispers, i.driven = 0, 0, false
 }
@@ -377,9 +378,12 @@ func (e *Engine) retry(now Now, i *inst) bool {
 	if i.Retries >= i.Retry.Max || i.Attempt == wire.MaxAttempt || i.CancelBy != "" || i.By != 0 || i.overdue {
 		return false
 	}
+	if seq, _ := e.newerThan(i); i.safe && seq != 0 {
+		return false // no line is kept for it: something newer may have begun there
+	}
 	wait := e.retryWait(i)
 	at := now.Wall + wait.Milliseconds()
-	if i.NotAfter != 0 && at >= i.NotAfter {
+	if i.NotAfter != 0 && at >= i.notAfter(now) {
 		return false
 	}
 	if !e.move(now, i, StateRetrying, Entry{What: WhatRetrying, DurationMs: wait.Milliseconds()}) {

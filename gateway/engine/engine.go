@@ -380,7 +380,7 @@ func (e *Engine) track(now Now, i *inst) {
 		e.lastWord(i)
 		e.open--
 		delete(i.node.open, i.Seq)
-		if i.Code.Class() == wire.ClassRetryable { // whatever has ended its waiting for another attempt
+		if i.Code.Class() == wire.ClassRetryable && !mutant.On(mutant.KeptForever) { // whatever has ended its waiting for another attempt
 			e.letGo(i)
 		}
 		e.ground(i)

@@ -62,9 +62,13 @@ func (e *Engine) mayFly(n *node) bool {
 	if !n.online || n.doubtful || n.twins.on || n.flying >= window || len(n.queue) == 0 {
 		return false
 	}
-	// What the agent keeps lines for has its place there: all that is inside may be
-	// waiting for it.
-	return n.queue[0].kept && n.queue[0].State == StateRetrying || !n.full && inside < insideWindows*e.cfg.Window
+	return n.queue[0].comesBack() || !n.full && inside < insideWindows*e.cfg.Window
+}
+
+// comesBack reports whether the agent may keep lines for the next attempt: that has its
+// place there, all that is inside may be waiting for it.
+func (i *inst) comesBack() bool {
+	return i.State == StateRetrying && stands(i.task.act) && !i.noRoom
 }
 
 // noRoom takes back an attempt that the agent had no room for. That is no failure: it
@@ -74,7 +78,7 @@ func (e *Engine) noRoom(now Now, i *inst) {
 	if i.ReceivedAt != 0 || i.By != 0 {
 		return
 	}
-	i.node.full = true
+	i.node.full, i.noRoom = true, true
 	e.ground(i)
 	e.requeue(now, i, "the agent's queue is full")
 }

@@ -31,7 +31,7 @@ func (a Alarm) Urgency() Urgency {
 	switch a.Kind {
 	case alarmLocal:
 		return UrgencyNone // somebody wants it so
-	case alarmLease, alarmTwin:
+	case alarmLease, alarmTwin, alarmSafeLate, alarmSafeLocal, alarmSafeGone:
 		return UrgencyNow // an output is on that should be off
 	}
 	return UrgencyDay

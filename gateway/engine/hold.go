@@ -122,7 +122,14 @@ func (e *Engine) holdSafe(now Now, i *inst, actor string) {
 			h.All, h.Except, h.Pins = true, nil, nil
 		}
 	}
-	e.setHold(now, n, h)
+	if n.hold == nil || !h.equal(*n.hold) {
+		e.setHold(now, n, h)
+	}
+}
+
+// equal reports whether both hold the same.
+func (h Hold) equal(o Hold) bool {
+	return h.All == o.All && slices.Equal(h.Except, o.Except) && slices.Equal(h.Pins, o.Pins)
 }
 
 // heldPin returns a pin of an act that is held and that it would move away from safe,
@@ -212,17 +219,27 @@ func (e *Engine) adoptHolds(now Now, n *node) {
 		h = *n.hold
 		h.Pins = slices.Clone(h.Pins)
 	}
-	news := false
-	for k, t := range n.Traits {
-		if t.Flags&wire.PinHeld == 0 {
+	known := map[wire.LineKey]bool{} // or about to be released
+	for _, i := range n.open {
+		if !i.task.act.Release {
 			continue
 		}
-		released := slices.ContainsFunc(n.opened(), func(i *inst) bool {
-			keys, board := n.keysOf(i.task.act)
-			return i.task.act.Release && (board || slices.Contains(keys, t.Line))
-		})
-		if !released && !slices.Contains(n.heldLines(), t.Line) && len(h.Pins) < mostLines {
+		keys, board := n.keysOf(i.task.act)
+		if board {
+			return
+		}
+		for _, k := range keys {
+			known[k] = true
+		}
+	}
+	for _, k := range n.heldLines() {
+		known[k] = true
+	}
+	news := false
+	for k, t := range n.Traits {
+		if t.Flags&wire.PinHeld != 0 && !known[t.Line] && len(h.Pins) < mostLines {
 			h.Pins, news = append(h.Pins, n.Pins[k]), true
+			known[t.Line] = true
 		}
 	}
 	if news {

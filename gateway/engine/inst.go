@@ -32,12 +32,14 @@ type inst struct {
 	listed     bool          // scratch of supersede
 	inside     bool          // counted in node.inside
 	kept       bool          // the agent may keep its lines for a next attempt
+	noRoom     bool          // the agent has said so of this attempt
 	wantRank   wire.Priority // as counted at its lines
 	lift       wire.Priority // its rank in node.queue
 	blockAt    time.Duration // when it has held its line for as long as it may; 0 for not
 	blocked    time.Duration // how long it had before
 	lateAt     time.Duration // when it is late, towards safe; 0 for not
 	late       bool          // counted in node.lates
+	goodTill   time.Duration // when its time limit has passed, whatever is done to the clock; 0 for none
 	overdue    bool          // its result came after it was given up: no further attempt by itself
 	whisperAt  time.Duration // when a safe frame goes over narrowband; 0 for not
 	whispers   int
@@ -101,6 +103,7 @@ func (e *Engine) release(t *task) {
 
 // resume puts an adopted instruction back to where it was waiting.
 func (e *Engine) resume(now Now, i *inst) {
+	i.limitFrom(now)
 	e.watchSafe(now, i)
 	switch {
 	case i.State.Settled():
@@ -115,6 +118,22 @@ func (e *Engine) resume(now Now, i *inst) {
 		e.watchExec(now, i)
 	}
 	e.arm(now, i)
+}
+
+// limitFrom begins to count the time until its limit.
+func (i *inst) limitFrom(now Now) {
+	if i.NotAfter != 0 {
+		i.goodTill = now.in(until(now, i.NotAfter))
+	}
+}
+
+// notAfter is its limit by the wall clock as that is now. Towards safe a clock that was
+// set forward takes nothing of the time.
+func (i *inst) notAfter(now Now) int64 {
+	if left := i.goodTill - now.in(0); i.safe && i.goodTill != 0 && left > 0 {
+		return max(i.NotAfter, after(now.Wall, left.Milliseconds()))
+	}
+	return i.NotAfter
 }
 
 func (i *inst) execLimit(cfg Config) time.Duration { return i.limit(cfg) + cfg.ExecGrace }

@@ -74,6 +74,21 @@ func (n *node) keysOf(a wire.Act) (keys []wire.LineKey, board bool) {
 	return keys, false
 }
 
+// standsAt are the lines at which an act has its place in the order. A pin that the
+// hello does not tell of, where it tells of any, may be another name of any of them
+// (without a pin map P1_11 is GPIO17): only the agent knows. It stands at all of them,
+// and moves but one.
+func (n *node) standsAt(a wire.Act) (keys []wire.LineKey, board bool) {
+	if a.Moves() && !a.Traits.Safe && len(n.Traits) > 0 {
+		for _, p := range a.Pins {
+			if _, ok := n.traitsOf(p); !ok {
+				return nil, true
+			}
+		}
+	}
+	return n.keysOf(a)
+}
+
 // keyOf is the key of a pin: by the latest hello, by the name until one told it.
 func (n *node) keyOf(pin string) wire.LineKey {
 	if t, ok := n.traitsOf(pin); ok {

@@ -23,7 +23,7 @@ func TestMutantsOfOrder(t *testing.T) {
 		{mutant.WithdrawnOffered, []string{"hello a pins=valve:0\nsubmit node=a pin=valve level=1", "event a seq=1 received", "goodbye a lost\nsubmit node=a pin=valve level=0", "hello a pins=valve:0"}, "send a cancel 1"},
 		{mutant.SupersededBelieved, []string{"hello a pins=lamp:-\nsubmit node=a pin=lamp", "event a seq=1 processed superseded"}, "order_lost"},
 		{mutant.WindowForgets, []string{"config window=1\nhello a\n" + six, "event a seq=1 received", "event a seq=2 received", "event a seq=3 received", "event a seq=4 received\nshow"}, "2 queued"},
-		{mutant.HoldForgotten, []string{"hello a pins=valve:0\nsubmit node=a intent=gpio.safe", "restart\nsubmit node=a pin=valve level=1"}, "refused"},
+		{mutant.HoldLost, []string{"hello a pins=valve:0\nsubmit node=a intent=gpio.safe", "restart\nsubmit node=a pin=valve level=1"}, "refused"},
 	} {
 		for _, planted := range []bool{false, true} {
 			if planted {

@@ -73,6 +73,9 @@ type doubt struct {
 // expectWord sets when a silent attempt is asked after over narrowband.
 func (e *Engine) expectWord(now Now, i *inst) {
 	i.askAt, i.asks = 0, 0
+	if i.safe && i.resends > narrowbandTries {
+		return // its safe frames ask enough
+	}
 	if e.narrow[i.node.Short] > 0 {
 		i.askAt = now.in(askNarrowband)
 	}
@@ -119,9 +122,11 @@ func (e *Engine) never(now Now, i *inst) {
 	}
 	n.neverAt, n.unproven, i.disowned = now.in(0), true, true
 	e.condition(now, alarmPathDead, n.ID, fmt.Sprintf("%s answers over narrowband that it did not get what the primary path was given", n.ID))
-	if i.resends >= e.cfg.MaxResends && !i.safe {
+	switch {
+	case i.safe: // it is sent again anyway, and over narrowband meanwhile
+	case i.resends >= e.cfg.MaxResends:
 		e.giveUp(now, i, ReasonUnconfirmed, "the node is connected and says over narrowband, time after time, that it has not got it")
-	} else {
+	default:
 		e.takeBack(now, i, "the node says over narrowband that it has not got it")
 	}
 	e.arm(now, i)

@@ -78,10 +78,12 @@ type node struct {
 	twins   twins
 	levels  levels
 	given   Given
-	counted bool          // given is what the log has given to it, and no version before has
-	kept    Top           // of given, as it was written last
-	word    Top           // of its latest hello
-	oddAt   time.Duration // when its numbers were last alarmed as implausible; 0 for never
+	counted bool // given is what the log has given to it, and no version before has
+	kept    Top  // of given, as it was written last
+	word    Top  // of its latest hello
+	// numbered is the highest number that stood at one of its lines.
+	numbered uint64
+	oddAt    time.Duration // when its numbers were last alarmed as implausible; 0 for never
 }
 
 func (e *Engine) node(id string) *node {
@@ -205,7 +207,7 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	}
 	if why != "" {
 		e.effects.Sends = append(e.effects.Sends, Send{id, &wire.Welcome{
-			Session: m.Session, Epoch: e.counters.Epoch, Now: now.Wall, Refused: why}})
+			Session: m.Session, Epoch: e.counters.Epoch, Now: now.Wall, Rules: wire.NewestRules, Refused: why}})
 		switch n := e.nodes[id]; {
 		case n != nil && n.twins.on:
 			e.toTwin(now, n, false)
@@ -344,6 +346,7 @@ func (e *Engine) comeback(now Now, n *node) {
 		case i.ReceivedAt == 0:
 			i.resends = 0
 			e.enqueue(i)
+		case i.CancelBy != "" && i.StartedAt == 0: // so it would be: the cancel asks as well
 		default:
 			if i.execAt == 0 {
 				e.watchExec(now, i) // the answer may be lost

@@ -40,7 +40,8 @@ func (e *Engine) reserve(r *Records) {
 	r.Reserved = &v
 }
 
-// newest is what was commanded last at a line, as far as this process knows.
+// newest is what was handed out last of a line, by its number, as far as this process
+// knows.
 type newest struct {
 	order, seq uint64
 	what       string // for people
@@ -63,6 +64,14 @@ func sumOf(i *inst) actSum {
 		s.pin = a.Pins[0]
 	}
 	return s
+}
+
+// noteHandedOut remembers an instruction at its lines. It costs the same however much
+// waits there.
+func (i *inst) noteHandedOut() {
+	for k := range i.places {
+		i.places[k].l.newest.note(i)
+	}
 }
 
 // note remembers an instruction that was handed out, if it is the newest.
@@ -94,18 +103,12 @@ func (e *Engine) newerThan(i *inst) (seq uint64, what string) {
 		if l.newest.order > top {
 			top, seq, what = l.newest.order, l.newest.seq, l.newest.what
 		}
-		for p := l.last; p != nil && p.i.order() > top; p = p.prev {
-			if p.i.Attempt != 0 {
-				top, seq, what = p.i.order(), p.i.Seq, p.i.what()
-				break
-			}
-		}
 	}
 	n := i.node
 	if !stands(i.task.act) {
 		return 0, ""
 	}
-	keys, board := n.keysOf(i.task.act)
+	keys, board := n.standsAt(i.task.act)
 	for _, k := range keys {
 		if l := n.lines[k]; l != nil {
 			look(l)
@@ -147,11 +150,15 @@ func (e *Engine) renumber(i *inst) {
 	i.Order = c.NextSeq
 	c.NextSeq++
 	e.topUsed = true
-	// What the node has seen moves the counters of the site within bounds only, at its
-	// hello. Where they were not moved so far, this number is its own.
-	if top := &i.node.word.Seq; *top >= i.Order && *top < 1<<62 {
-		*top++
-		i.Order = *top
+	i.node.behind(i)
+}
+
+// behind puts an instruction that is in no list behind everything that its node knows
+// and that waits for it. What a node has seen moves the counters of the site within
+// bounds only, at its hello; where they were not moved so far, the numbers are its own.
+func (n *node) behind(i *inst) {
+	if top := max(n.given.Seq, n.numbered); stands(i.task.act) && top >= i.order() && top < 1<<62 {
+		i.Order = top + 1
 	}
 }
 
@@ -182,7 +189,7 @@ func (e *Engine) mayRepeat(i *inst, code wire.Code, reason string) bool {
 		return false
 	}
 	ended := code.Class() == wire.ClassUnknown || reason == ReasonForgotten
-	return i.safe || !ended || !i.node.guarded(i.task.act)
+	return i.safe || !ended || mutant.On(mutant.OwnersActRetried) || !i.node.guarded(i.task.act)
 }
 
 // guarded reports whether an act moves an output that has a safe level.

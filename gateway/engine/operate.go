@@ -143,7 +143,8 @@ func (e *Engine) operateQueue(now Now, in *Operate) {
 	}
 	moved := e.movedSince(i)
 	if stands(i.task.act) {
-		e.renumber(i) // by hand it goes behind what has moved since, which the answer shows
+		e.holdSafe(now, i, in.Actor) // a gpio.safe holds anew, whatever was released since
+		e.renumber(i)                // by hand it goes behind what has moved since, which the answer shows
 	}
 	i.By = 0
 	if !e.move(now, i, StateRetrying, Entry{What: WhatRetrying, Actor: in.Actor, Path: in.Path, Detail: in.Note}) {
@@ -155,6 +156,7 @@ func (e *Engine) operateQueue(now Now, in *Operate) {
 	if i.safe {
 		e.supersede(now, i)
 	}
+	e.holdSafe(now, i, in.Actor)
 	i.waitAt = now.in(0)
 	e.arm(now, i)
 	if moved != "" {

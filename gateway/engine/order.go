@@ -82,7 +82,8 @@ func (e *Engine) place(i *inst) {
 		return
 	}
 	n := i.node
-	keys, board := n.keysOf(a)
+	n.numbered = max(n.numbered, i.order())
+	keys, board := n.standsAt(a)
 	i.board = board
 	i.places = make([]place, 0, len(keys)+2)
 	add := func(l *line) {
@@ -96,6 +97,9 @@ func (e *Engine) place(i *inst) {
 	for _, k := range keys {
 		add(n.line(k))
 	}
+	if i.Attempt != 0 {
+		i.noteHandedOut()
+	}
 	e.touchLines(i)
 }
 
@@ -106,9 +110,6 @@ func (e *Engine) unplace(i *inst) {
 	for k := range i.places {
 		l := i.places[k].l
 		l.remove(&i.places[k])
-		if i.Attempt != 0 && l != &n.all {
-			l.newest.note(i)
-		}
 		if l.first == nil && len(n.lines) > mostLines && n.lines[l.key] == l {
 			delete(n.lines, l.key)
 			n.byAge = slices.DeleteFunc(n.byAge, func(m *line) bool { return m == l })
@@ -231,7 +232,7 @@ func (e *Engine) itsTurn(i *inst) bool {
 	}
 	for k := range i.places[1:] {
 		l := i.places[k+1].l
-		if p := l.head(); p == nil || p.i != i || e.crowded(n, l) {
+		if p := l.head(); p == nil || p.i != i || e.crowded(n, l) && !i.comesBack() {
 			return false
 		}
 	}

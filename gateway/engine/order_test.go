@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -224,4 +225,51 @@ func numbersAfterLoss(t *testing.T) (given, again uint64) {
 	h.boot()
 	do("submit node=pump-1")
 	return given, h.log.counters.NextSeq - 1
+}
+
+// What a node knows may be far above all numbers of this log (a new log, an old board):
+// its own numbers go on from there. A way to safe comes behind what was commanded before
+// it, whatever number that had got, also after a restart.
+func TestB25_TheWayToSafeComesBehindANodesOwnNumbers(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		h := newHarness(t)
+		h.block("hello pump-1 pins=valve:0 top=50000000,1\nsubmit node=pump-1 pin=valve level=1")
+		h.block("event pump-1 seq=1 processed superseded")
+		h.block("operate retry seq=1 yes\nadvance 1ms")
+		h.block("event pump-1 seq=1 processed ok")
+		on := h.log.insts[1]
+		if on.State != engine.StateSucceeded || on.Order <= 50000000 {
+			t.Fatalf("the on: %v, order %d", on.State, on.Order)
+		}
+		if restart {
+			h.block("goodbye pump-1\nrestart")
+			h.block("hello pump-1 pins=valve:0 top=50000000,2 next=3")
+		}
+		out := h.block("submit node=pump-1 pin=valve level=0")
+		off := uint64(0)
+		for _, i := range h.log.insts {
+			if i.Seq > 1 {
+				off = max(i.Seq, i.Order)
+			}
+		}
+		if off <= on.Order {
+			t.Errorf("restart %v: the off has number %d, the on %d: its agent ends it as superseded, and is believed\n%s", restart, off, on.Order, out)
+		}
+	}
+}
+
+// The same, where the older one waits: it is withdrawn by the newer, and never sent.
+func TestB25_TheWayToSafeStandsForANodesOwnNumbers(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello pump-1 pins=valve:0 top=50000000,1\nsubmit node=pump-1 pin=valve level=1")
+	h.block("event pump-1 seq=1 processed superseded\ngoodbye pump-1")
+	h.block("operate retry seq=1 yes\nadvance 1s")
+	h.block("restart")
+	h.block("submit node=pump-1 pin=valve level=0")
+	if out := h.block("hello pump-1 pins=valve:0 top=50000000,1 next=2"); strings.Contains(out, "instruction 1 ") && strings.Contains(out, "-> send pump-1 instruction 1 ") {
+		t.Errorf("the on goes out behind its off:\n%s", out)
+	}
+	if i := h.log.insts[1]; i.By == 0 {
+		t.Errorf("the on is %v, and nothing stands for it", i.State)
+	}
 }

@@ -320,7 +320,7 @@ func (e *Engine) processed(now Now, i *inst, r report) {
 	switch {
 	case r.code == wire.CodeExpired, lost:
 		to = StateTimeout
-	case class == wire.ClassCancelled && i.Begun:
+	case class == wire.ClassCancelled && i.Begun && !mutant.On(mutant.UnknownCancelled):
 		to = StateTimeout // this attempt has not had its effect; one before it may have
 	}
 	switch {

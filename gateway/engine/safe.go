@@ -49,6 +49,13 @@ func (e *Engine) sendSafe(now Now, n *node) {
 	}
 }
 
+// untold reports whether one more copy is not worth an entry: what is sent without a
+// budget must not make a timeline without end.
+func (i *inst) untold() bool {
+	const told = 8
+	return i.safe && i.resends > told && i.resends&(i.resends-1) != 0
+}
+
 // supersede withdraws what is older and open on the lines of an instruction towards
 // safe. It is final: neither a refusal, nor an expiry, a cancel or the loss of
 // the newer one brings it back.
@@ -140,12 +147,20 @@ func (e *Engine) endSuperseded(now Now, i *inst, why string) {
 }
 
 // renewal lets a renewed lease stand for the older one right before it that was not
-// sent yet (docs/safety.md 8).
+// sent yet, and gives it its own length as a time limit if it has none: a renewal that
+// comes later than that renews nothing (docs/safety.md 8).
 func (e *Engine) renewal(now Now, o *inst) {
 	if o.task.act.MaxOn == 0 || !o.task.act.Sets || len(o.places) != 2 {
 		return
 	}
-	if p := o.places[1].prev; p != nil && p.i.By == 0 && e.unsent(p.i) && !p.i.MayHaveRun() && sumOf(p.i) == sumOf(o) {
+	p := o.places[1].prev
+	if p == nil && o.places[1].l.newest.sum != sumOf(o) || p != nil && sumOf(p.i) != sumOf(o) {
+		return
+	}
+	if o.NotAfter == 0 {
+		o.NotAfter = now.Wall + o.task.act.MaxOn.Milliseconds()
+	}
+	if p != nil && p.i.By == 0 && e.unsent(p.i) && !p.i.MayHaveRun() {
 		e.supersededBy(now, p.i, o)
 	}
 }
@@ -243,15 +258,16 @@ func (e *Engine) compactSafe(now Now, n *node, a wire.CompactAck) bool {
 		e.drive(now, i, PathNarrowband)
 		return true // one that has ended meanwhile needs no word
 	}
-	if i == nil {
-		if i = e.insts[a.Seq]; i == nil || i.node != n || !i.safe {
-			return false
-		}
-	}
 	// An answer to the frame looks like one to the first attempt. What does not say that
 	// it was done is not believed as the end of that: its event will tell.
-	if k := a.Code.Class(); a.Attempt != 1 || k == wire.ClassProgress || k == wire.ClassSuccess {
+	if k := a.Code.Class(); mutant.On(mutant.FrameEndsAttempt) || a.Attempt != 1 || k == wire.ClassProgress || k == wire.ClassSuccess {
 		return false
+	}
+	if i == nil {
+		// It has ended; or its number, which no instruction has as its sequence, is that
+		// of an operator's retry that has.
+		j := e.insts[a.Seq]
+		return j == nil && n.Rules >= wire.RulesOrder || j != nil && j.node == n && j.safe
 	}
 	if a.Code == wire.CodeLocal {
 		e.refusedLocal(now, i)
@@ -353,6 +369,7 @@ func (e *Engine) sameSafe(in *Submit, sum [16]byte, nodes []string) *task {
 // share counts one more submission for a task towards safe.
 func (e *Engine) share(now Now, in *Submit, t *task) {
 	for _, i := range t.insts {
+		e.holdSafe(now, i, in.Source.Actor) // a release in between may have been taken back
 		i.Same++
 		if i.Same&(i.Same-1) == 0 { // the timeline must not grow with a flood
 			e.log(now, i, Entry{What: WhatSubmitted, Actor: in.Source.Actor, Path: in.Path, Detail: fmt.Sprintf("the same once more, %d so far", i.Same)})
@@ -364,7 +381,7 @@ func (e *Engine) share(now Now, in *Submit, t *task) {
 }
 
 // strangers counts the nodes that have never been seen and are owed something towards
-// safe.
+// safe, or are held.
 func (e *Engine) strangers() int {
 	count := 0
 	for _, n := range e.nodes {
@@ -375,10 +392,11 @@ func (e *Engine) strangers() int {
 	return count
 }
 
-// stranger reports whether a node that was never seen is owed something towards safe.
+// stranger reports whether a node that was never seen is owed something towards safe, or
+// is held: that stays when it is cancelled.
 func (n *node) stranger() bool {
-	if n.known {
-		return false
+	if n.known || n.hold != nil {
+		return !n.known
 	}
 	for p := n.all.first; p != nil; p = p.next {
 		if p.i.safe {

@@ -137,8 +137,12 @@ func (a *simAgent) later(d time.Duration, do func()) {
 	})
 }
 
-// receive takes in a message of the gateway.
+// receive takes in a message of the gateway. Before its welcome an agent answers
+// nothing: the gateway would take that for a word of the one that it knows.
 func (a *simAgent) receive(m wire.Message) {
+	if _, ok := m.(*wire.Welcome); !ok && !a.welcomed && a.w.plant != plantHasty {
+		return
+	}
 	switch m := m.(type) {
 	case *wire.Welcome:
 		if m.Session == a.session && m.Refused == "" {

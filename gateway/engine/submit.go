@@ -180,6 +180,8 @@ func (e *Engine) create(now Now, in *Submit, id string, sum [16]byte, nodes []st
 		i := e.inst(t, Instruction{
 			Seq: first + uint64(k), Task: id, Node: name, Created: now.Wall, Intent: s.Intent, Args: s.Args,
 			NotAfter: notAfter, TimeoutMs: s.TimeoutMs, Priority: s.Priority, Trace: trace, Retry: retry})
+		i.limitFrom(now)
+		i.node.behind(i)
 		e.move(now, i, StatePending, Entry{What: WhatSubmitted, Actor: in.Source.Actor, Path: in.Path})
 		warnings = i.node.warn(warnings, s.Intent, i.safe)
 		if i.safe {

@@ -126,7 +126,12 @@ func (e *Engine) arm(now Now, i *inst) {
 			first(now.in(until(now, at)))
 		}
 		if i.mayExpire() {
-			first(now.in(until(now, after(i.NotAfter, e.expiryGrace(i).Milliseconds())) + 1))
+			grace := e.expiryGrace(i)
+			end := now.in(until(now, after(i.NotAfter, grace.Milliseconds())) + 1)
+			if i.safe { // the later of both
+				end = max(end, i.goodTill+grace)
+			}
+			first(end)
 		}
 	}
 	e.timers.put(&i.timer, at)
@@ -224,7 +229,8 @@ func (e *Engine) instDue(now Now, i *inst) {
 // expire ends an instruction whose not_after has passed and which is not known
 // to have started (A9).
 func (e *Engine) expire(now Now, i *inst) bool {
-	if !i.mayExpire() || now.Wall < after(i.NotAfter, e.expiryGrace(i).Milliseconds()) {
+	grace := e.expiryGrace(i)
+	if !i.mayExpire() || now.Wall < after(i.NotAfter, grace.Milliseconds()) || i.safe && now.in(0) < i.goodTill+grace {
 		return false
 	}
 	switch {

@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
@@ -212,5 +213,44 @@ func TestB9_WhatAnOlderCopyHasLostIsRemembered(t *testing.T) {
 	r = g.step(knows("f2", 1_200_000_000, 1_200_000_000))
 	if r.Records.Moved != nil || r.Records.Counters != nil {
 		t.Errorf("after a restart all of it is given once more: %+v", r.Records)
+	}
+}
+
+// What gpio.safe holds is in the log, and forgotten when it is released; numbers that
+// were set aside are not given out by the next process.
+func TestHoldsAndReservedNumbersSurvive(t *testing.T) {
+	l := ledger.New(openStore(t, vfs.NewMem()))
+	g := newGateway(t, l, engine.Now{Wall: start})
+	safe := submit("stop", "a")
+	safe.Spec.Intent, safe.Spec.Args = wire.IntentSafe, nil
+	g.step(safe)
+	e, err := l.Recover(engine.Now{Wall: start}, engine.Config{Reserve: 7}, rand.New(rand.NewPCG(1, 2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := e.Holds(); len(h) != 1 || h[0].Node != "a" || !h[0].All {
+		t.Errorf("held: %+v", h)
+	}
+	release := submit("go", "a")
+	release.Spec.Intent, release.Spec.Args = wire.IntentRelease, nil
+	e.Step(engine.Now{Wall: start}, release)
+	r := e.Ready(engine.Now{Wall: start})
+	p, err := l.Apply(&r.Records)
+	if err == nil {
+		err = p.Wait()
+	}
+	if err != nil || r.Records.Reserved == nil {
+		t.Fatalf("%v, reserved %v", err, r.Records.Reserved)
+	}
+	e, err = l.Recover(engine.Now{Wall: start}, engine.Config{}, rand.New(rand.NewPCG(1, 2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := e.Holds(); len(h) != 0 {
+		t.Errorf("held after the release: %+v", h)
+	}
+	e.Step(engine.Now{Wall: start}, submit("next", "a"))
+	if r := e.Ready(engine.Now{Wall: start}); len(r.Records.Tasks) != 1 || r.Records.Tasks[0].First < 2+7 {
+		t.Errorf("the next task: %+v", r.Records.Tasks)
 	}
 }

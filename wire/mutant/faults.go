@@ -70,6 +70,25 @@ const (
 	TwinUnseen                // the gateway: two boards of one name and one journal are not noticed
 	CompactCancelUnsent       // the gateway: a cancel is not sent over narrowband
 	UnknownUnasked            // the gateway: an unknown outcome is tried again without a yes
+	NumberUnchecked           // the pins: the owner does not look at the number of a drive
+	LossIsEvent               // the pins: the loss of the gateway is done once, and does not last
+	LossIgnored               // the pins: nothing falls when the gateway is lost
+	PulseEndBlind             // the pins: a pulse that is cut short ends at its other level
+	ReloadForgets             // the pins: a reload forgets what runs at a line whose name has changed
+	HoldUnasked               // the pins: what gpio.safe holds may be moved
+	LateAtPin                 // the board: nobody looks at the time limit right before the pin
+	WindowIgnored             // the agent: new work begins although the gateway is gone for longer than the autonomy window
+	RefusedIsContact          // the agent: a gateway that refuses it counts as heard
+	DoubtIsExpired            // the agent: what may be late is refused as expired
+	EasyBusy                  // the agent: every other command is refused as busy at its first attempt
+	AttemptsOverlap           // the agent: two attempts of one instruction run at once
+	PlainUntold               // the agent: that a level without a time was ended by the board is told nobody
+	ContactStale              // the agent: words that waited while it hung count as contact now
+	LeaseByName               // the agent: a lease is known by the name of its pin, whatever line that means now
+	OwnersActRetried          // the gateway: what the board has ended by itself is tried again
+	UnknownCancelled          // the gateway: what is withdrawn after an attempt of unknown outcome becomes CANCELLED
+	FrameEndsAttempt          // the gateway: an answer to a safe frame ends the first attempt
+	KeptForever               // the gateway: a line that is kept for a retry which will not come is not let go
 	faults
 )
 
@@ -129,6 +148,25 @@ var names = [faults]string{
 	TwinUnseen:          "twin_unseen",
 	CompactCancelUnsent: "compact_cancel_unsent",
 	UnknownUnasked:      "unknown_unasked",
+	NumberUnchecked:     "number_unchecked",
+	LossIsEvent:         "loss_is_event",
+	LossIgnored:         "loss_ignored",
+	PulseEndBlind:       "pulse_end_blind",
+	ReloadForgets:       "reload_forgets",
+	HoldUnasked:         "hold_unasked",
+	LateAtPin:           "late_at_pin",
+	WindowIgnored:       "window_ignored",
+	RefusedIsContact:    "refused_is_contact",
+	DoubtIsExpired:      "doubt_is_expired",
+	EasyBusy:            "easy_busy",
+	AttemptsOverlap:     "attempts_overlap",
+	PlainUntold:         "plain_untold",
+	ContactStale:        "contact_stale",
+	LeaseByName:         "lease_by_name",
+	OwnersActRetried:    "owners_act_retried",
+	UnknownCancelled:    "unknown_cancelled",
+	FrameEndsAttempt:    "frame_ends_attempt",
+	KeptForever:         "kept_forever",
 }
 
 // String is the fault's name.

@@ -90,11 +90,9 @@ func Drain(o DrainOptions) Drained {
 	for _, n := range s.nodes {
 		n.drop()
 	}
-	args, err := wire.EncodeMap(wire.GPIOWrite{Pin: "GPIO17", Level: true}.Map(), wire.MaxArgsBytes)
-	s.check(err)
 	for k := range o.Commands {
 		s.after(o.Outage*time.Duration(k)/time.Duration(o.Commands), func() {
-			s.submit(s.nodes[k%len(s.nodes)].name, priorityMix[(k/len(s.nodes)+k%len(s.nodes))%len(priorityMix)], args)
+			s.submit(s.nodes[k%len(s.nodes)].name, priorityMix[(k/len(s.nodes)+k%len(s.nodes))%len(priorityMix)], k/len(s.nodes))
 		})
 	}
 	s.until(s.now+o.Outage, nil)

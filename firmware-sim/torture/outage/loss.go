@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/gateway/engine"
-	"github.com/apollo-11/apollo11/wire"
 )
 
 // LeastConfirmed is the share of commands that must be confirmed within three
@@ -95,11 +94,9 @@ func Loss(o LossOptions) LossResult {
 	}
 	s.until(5*time.Second, nil)
 	s.loss = o.Share
-	args, err := wire.EncodeMap(wire.GPIOWrite{Pin: "GPIO17", Level: true}.Map(), wire.MaxArgsBytes)
-	s.check(err)
 	const each = time.Second // between two commands for a node
 	for k := range o.Commands {
-		s.after(each*time.Duration(k)/time.Duration(o.Nodes), func() { s.submit(s.nodes[k%len(s.nodes)].name, 0, args) })
+		s.after(each*time.Duration(k)/time.Duration(o.Nodes), func() { s.submit(s.nodes[k%len(s.nodes)].name, 0, k/len(s.nodes)) })
 	}
 	s.until(lossLimit, func() bool { return r.Succeeded+r.Given == o.Commands })
 	r.Took = s.now

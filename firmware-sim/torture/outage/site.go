@@ -200,6 +200,9 @@ func (p *pauses) turn(now time.Duration, on bool) {
 	p.since, p.on = now, on
 }
 
+// manyLines is how many lines a node has.
+const manyLines = 250
+
 // trip is how long a message takes, or false when it is lost.
 func (s *site) trip() (time.Duration, bool) {
 	d := leastTrip + time.Duration(s.rnd.Int64N(int64(mostTrip-leastTrip)))
@@ -209,7 +212,11 @@ func (s *site) trip() (time.Duration, bool) {
 	return d, s.rnd.Float64() >= s.loss
 }
 
-func (s *site) submit(node string, p wire.Priority, args wire.RawMap) {
+// submit submits a command for one of many lines: at one line the order of submission
+// would count before priority, and one that is lost would hold up the next.
+func (s *site) submit(node string, p wire.Priority, line int) {
+	args, err := wire.EncodeMap(wire.GPIOWrite{Pin: fmt.Sprintf("line-%d", line%manyLines), Level: true}.Map(), wire.MaxArgsBytes)
+	s.check(err)
 	s.put(&engine.Submit{Spec: engine.Spec{Intent: wire.IntentGPIOWrite, Args: args, Nodes: []string{node}, Priority: p},
 		Source: engine.Source{Via: "http", Actor: "outage"}, Path: engine.PathHTTP})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -38,11 +40,37 @@ func nodeNames(n int) []string {
 	return list
 }
 
+// safeNodes are those of the nodes whose outputs have a safe level: every second.
+func safeNodes(nodes []string) map[string]bool {
+	safe := map[string]bool{}
+	for k, n := range nodes {
+		safe[n] = k%2 == 1
+	}
+	return safe
+}
+
+// startAgent starts the agent of a node, with a pin map if its outputs have a safe
+// level. The names are those of a board without one.
+func startAgent(s *rig.Site, nodes []string, node string) (*rig.Process, error) {
+	if !safeNodes(nodes)[node] {
+		return s.StartAgent(node, s.Door())
+	}
+	text := "pins:\n"
+	for _, k := range []int{4, 5, 6, 7, 8, 9, 10, 11, 17} {
+		text += fmt.Sprintf("  - {name: GPIO%d, line: GPIO%[1]d, direction: out, safe: 0}\n", k)
+	}
+	config := filepath.Join(s.Dir(), "agent.yaml")
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	return s.StartAgent(node, s.Door(), "--config", config)
+}
+
 // startAgents starts an agent for each node and waits until all are online.
 func startAgents(ctx context.Context, s *rig.Site, nodes []string) (map[string]*rig.Process, error) {
 	agents := map[string]*rig.Process{}
 	for _, n := range nodes {
-		p, err := s.StartAgent(n, s.Door())
+		p, err := startAgent(s, nodes, n)
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +148,7 @@ func AgentKills(ctx context.Context, u Setup, rounds int) (r KillsResult, err er
 		}
 		n := nodes[rnd.IntN(len(nodes))]
 		agents[n].Kill()
-		if agents[n], err = s.StartAgent(n, s.Door()); err != nil {
+		if agents[n], err = startAgent(s, nodes, n); err != nil {
 			return r, err
 		}
 		// Now and then the agent is killed again before it is back.

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/apollo-11/apollo11/fieldagent/gpio"
 	"github.com/apollo-11/apollo11/firmware-sim/torture/rig"
 	"github.com/apollo-11/apollo11/gateway/scada"
 )
@@ -21,6 +19,11 @@ const orderLength = 8
 
 // orderPin is the name of that line's pin, with a safe level and without.
 const orderPin = "valve-1"
+
+// orderLine is that line, and orderNames are two of its names on a board without a map.
+const orderLine = "GPIO17"
+
+var orderNames = [2]string{orderLine, "P1_11"}
 
 // OrderCase says what happens while commands for one line are on their way. The line
 // is a pin of a pin map.
@@ -37,8 +40,11 @@ type OrderCase struct {
 	// Dark makes the primary path a black hole for a moment, so that both paths take
 	// part.
 	Dark bool
-	// Retry has an operator try again what ended unknown.
+	// Retry has an operator try again what ended unknown, if the gateway lets him.
 	Retry bool
+	// Names takes two names of the line in turn, on a board without a pin map: the
+	// gateway knows only one of them.
+	Names bool
 }
 
 // OrderCases are those of the trial.
@@ -54,6 +60,9 @@ var OrderCases = []OrderCase{
 	{Name: "operator retries", Kill: "agent", Safe: true, Retry: true},
 	{Name: "pulses, agent killed", Pulses: true, Kill: "agent"},
 	{Name: "pulses, gateway killed", Pulses: true, Kill: "gateway", Safe: true},
+	{Name: "two names of the line, agent killed", Names: true, Kill: "agent"},
+	{Name: "two names of the line, gateway killed", Names: true, Kill: "gateway", Mixed: true},
+	{Name: "two names of the line, primary dead", Names: true, Dark: true},
 }
 
 // OrderResult is what became of the commands for one line.
@@ -61,23 +70,28 @@ type OrderResult struct {
 	Name     string `json:"name"`
 	Rounds   int    `json:"rounds"`
 	Commands int    `json:"commands"`
+	Met      int    `json:"met"`      // rounds in which the fault has met one of them
 	Executed int    `json:"executed"` // that moved the pin
 	// Superseded were not begun because a newer one stands for them; Unknown ended
 	// with an unknown outcome, and said so.
 	Superseded int `json:"superseded"`
 	Unknown    int `json:"unknown"`
-	// Overtaken commands moved the pin after a newer one had; Missing were neither
-	// executed nor stood for; in WrongEnd rounds the last level does not stand. They
-	// must be 0.
+	Retried    int `json:"retried"` // by an operator
+	// Overtaken commands moved the pin after a newer one had, or amid its pulse; Missing
+	// were neither executed nor stood for; Twice were done again by one attempt, or by two
+	// if they are pulses; False is what the pin did by nobody's order, or other than was
+	// told; in WrongEnd rounds the last level does not stand. They must be 0.
 	Overtaken int           `json:"overtaken"`
 	Missing   int           `json:"missing"`
+	Twice     int           `json:"twice"`
+	False     int           `json:"false"`
 	WrongEnd  int           `json:"wrong_end"`
 	Took      time.Duration `json:"took_ns"`
 	Faults    []string      `json:"faults,omitempty"` // the first of what is wrong
 }
 
 // OK reports whether the order of submission held.
-func (r *OrderResult) OK() bool { return r.Overtaken+r.Missing+r.WrongEnd == 0 }
+func (r *OrderResult) OK() bool { return r.Overtaken+r.Missing+r.Twice+r.False+r.WrongEnd == 0 }
 
 func (r *OrderResult) fault(count *int, format string, args ...any) {
 	*count++
@@ -97,7 +111,7 @@ func Order(ctx context.Context, u Setup, c OrderCase, rounds int) (r OrderResult
 		return r, err
 	}
 	defer s.Close()
-	t := &orderTrial{c: c, s: s, u: u, rnd: u.rnd(), r: &r, of: map[string]int{}}
+	t := &orderTrial{c: c, s: s, u: u, rnd: u.rnd(), r: &r, of: map[string]turn{}}
 	defer t.close()
 	if err := t.begin(ctx); err != nil {
 		return r, err
@@ -121,9 +135,15 @@ type orderTrial struct {
 	r     *OrderResult
 	proxy *rig.Proxy
 	agent *rig.Process
-	seen  int            // actuations of earlier rounds
-	of    map[string]int // by token: the number of its command, in order of submission
-	next  int            // number of the next command
+	seen  int             // actuations of earlier rounds
+	of    map[string]turn // by token
+	next  int             // number of the next command
+}
+
+// turn is a submission of a command: a retry by hand is another one.
+type turn struct {
+	n int // in the order of submission
+	o *ordered
 }
 
 const orderNode = "pump-1"
@@ -143,17 +163,19 @@ func (t *orderTrial) begin(ctx context.Context) error {
 }
 
 func (t *orderTrial) startAgent(ctx context.Context) error {
-	safe := ""
+	args, safe := []string{"--config", filepath.Join(t.u.Dir, "agent.yaml")}, ""
+	if t.c.Names {
+		args = nil
+	}
 	if t.c.Safe {
 		safe = ", safe: 0"
 	}
-	config := filepath.Join(t.u.Dir, "agent.yaml")
 	text := fmt.Sprintf("pins:\n  - {name: %s, line: GPIO17, direction: out%s}\n", orderPin, safe)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(t.u.Dir, "agent.yaml"), []byte(text), 0o600); err != nil {
 		return err
 	}
 	var err error
-	if t.agent, err = t.s.StartAgent(orderNode, rig.Door{MQTT: t.proxy.Addr(), Narrowband: t.s.Door().Narrowband}, "--config", config); err != nil {
+	if t.agent, err = t.s.StartAgent(orderNode, rig.Door{MQTT: t.proxy.Addr(), Narrowband: t.s.Door().Narrowband}, args...); err != nil {
 		return err
 	}
 	if _, err = t.s.AwaitNode(ctx, orderNode, scada.PresenceOnline); err != nil {
@@ -167,13 +189,14 @@ type ordered struct {
 	id    string
 	level bool
 	end   scada.InstructionView
-	acted bool
+	n     int            // its latest turn
+	acted map[string]int // by token
 }
 
 func (t *orderTrial) round(ctx context.Context, round int) error {
 	list := make([]*ordered, orderLength)
 	for k := range list {
-		list[k] = &ordered{id: fmt.Sprintf("order-%d-%d", round, k), level: (k+round)%2 == 0}
+		list[k] = &ordered{id: fmt.Sprintf("order-%d-%d", round, k), level: (k+round)%2 == 0, acted: map[string]int{}}
 	}
 	if err := t.submit(ctx, list); err != nil {
 		return err
@@ -247,9 +270,17 @@ func (t *orderTrial) hit(ctx context.Context) error {
 // send submits one command and, whatever becomes of the gateway, does not go on
 // before it is acknowledged: what comes next is newer.
 func (t *orderTrial) send(ctx context.Context, o *ordered, k int) error {
-	doc := fmt.Sprintf(`{"task_id":%q,"intent":"gpio.write","node":%q,"args":{"pin":%q,"level":%t}%s%s}`, o.id, orderNode, orderPin, o.level, t.priority(k), often)
+	pin := orderPin
+	if t.c.Names {
+		pin = orderNames[k%2]
+	}
+	more := t.priority(k)
+	if !t.c.Retry { // else nothing is left to decide
+		more += often
+	}
+	doc := fmt.Sprintf(`{"task_id":%q,"intent":"gpio.write","node":%q,"args":{"pin":%q,"level":%t}%s}`, o.id, orderNode, pin, o.level, more)
 	if t.c.Pulses {
-		doc = fmt.Sprintf(`{"task_id":%q,"intent":"gpio.pulse","node":%q,"args":{"pin":%q,"width":"30ms"}%s%s}`, o.id, orderNode, orderPin, t.priority(k), often)
+		doc = fmt.Sprintf(`{"task_id":%q,"intent":"gpio.pulse","node":%q,"args":{"pin":%q,"width":"30ms"}%s}`, o.id, orderNode, pin, more)
 	}
 	return rig.Await(ctx, rig.Patience, o.id+" acknowledged", func() (bool, error) {
 		c, err := t.s.Client(ctx, "scada-order")
@@ -282,98 +313,35 @@ func (t *orderTrial) read(ctx context.Context, list []*ordered) error {
 		o.end = a.End
 		for _, token := range a.Tokens {
 			if _, ok := t.of[token]; !ok {
-				t.of[token] = t.next
+				t.of[token] = turn{t.next, o}
 			}
 		}
+		o.n = t.next
 		t.next++
 	}
 	return nil
 }
 
 // retry has an operator try the unknown ones again, oldest first. Each counts as
-// submitted anew.
+// submitted anew. The gateway may say that something newer stands for it.
 func (t *orderTrial) retry(ctx context.Context, list []*ordered) error {
 	for _, o := range list {
-		if !o.end.Operator || !o.end.OutcomeUnknown {
+		if !o.end.OutcomeUnknown {
 			continue
 		}
-		if err := t.s.Retry(ctx, o.end.Instruction); err != nil {
+		body, status, err := t.s.Ask(ctx, http.MethodPost, "/v1/instructions/"+o.end.Instruction+"/retry", `{"accept_unknown":true}`)
+		switch {
+		case err != nil:
 			return err
+		case status == http.StatusConflict && !o.end.Operator:
+			continue
+		case status/100 != 2:
+			return fmt.Errorf("retry of %s: status %d: %s", o.id, status, body)
 		}
 		if err := t.read(ctx, []*ordered{o}); err != nil {
 			return err
 		}
+		t.r.Retried++
 	}
 	return nil
-}
-
-// judge holds the pin's moves of a round against the order of submission.
-func (t *orderTrial) judge(round int, list []*ordered, acts []gpio.Actuation) {
-	r := t.r
-	first := t.next - len(list)
-	newest := -1
-	var last gpio.Actuation
-	for _, a := range acts {
-		if a.Pin != "GPIO17" {
-			continue
-		}
-		last = a
-		n, ok := t.of[a.Cause]
-		if !ok {
-			continue // the owner's own
-		}
-		if n < newest {
-			r.fault(&r.Overtaken, "round %d: command %d moved the pin after command %d", round, n-first, newest-first)
-		}
-		newest = max(newest, n)
-		if k := n - first; k >= 0 && k < len(list) {
-			list[k].acted = true
-		}
-	}
-	missing := 0
-	for k, o := range list {
-		r.Commands++
-		switch {
-		case o.acted:
-			r.Executed++
-		case o.end.Reason == "superseded":
-			r.Superseded++
-		}
-		if o.end.OutcomeUnknown {
-			r.Unknown++
-		}
-		if o.acted {
-			continue
-		}
-		told := o.end.OutcomeUnknown || o.end.Reason == "superseded"
-		if t.c.Safe && !t.c.Pulses {
-			// An on may be stood for by an off; an off only by a newer one.
-			newerOff := slices.ContainsFunc(list[k+1:], func(n *ordered) bool { return !n.level })
-			if !told || !newerOff && !o.level {
-				r.fault(&r.Missing, "round %d: command %d (%t) moved nothing: %s %s (%s)", round, k, o.level, o.end.State, o.end.Reason, o.end.Detail)
-			}
-			continue
-		}
-		if missing++; missing > 1 || !told {
-			r.fault(&r.Missing, "round %d: command %d moved nothing: %s %s (%s)", round, k, o.end.State, o.end.Reason, o.end.Detail)
-		}
-	}
-	t.judgeEnd(round, list, last)
-}
-
-// judgeEnd wants that the last level stands.
-func (t *orderTrial) judgeEnd(round int, list []*ordered, last gpio.Actuation) {
-	if t.c.Pulses {
-		if bool(last.Level) {
-			t.r.fault(&t.r.WrongEnd, "round %d: the line is high after the last pulse, by %s", round, last.Cause)
-		}
-		return
-	}
-	end := list[len(list)-1]
-	if t.c.Safe && strings.HasPrefix(last.Cause, "safe:") {
-		return // the agent was started again after it: safe, and told so
-	}
-	if bool(last.Level) != end.level && !t.c.Retry {
-		t.r.fault(&t.r.WrongEnd, "round %d: the pin is %s by %s, the last command said %t and is %s %s", round, last.Level, last.Cause, end.level, end.end.State, end.end.Reason)
-	}
 }

@@ -1,6 +1,8 @@
 package trial_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,10 +19,12 @@ func TestTallyBites(t *testing.T) {
 	stamp := func(d time.Duration) string { return limit.Add(d).Format(time.RFC3339Nano) }
 	write := func(state, reason string) *trial.Account {
 		return &trial.Account{ID: "c", Acked: true, Found: true, Settled: true, Tokens: []string{"t1", "t2"},
-			End: scada.InstructionView{Node: "n", Intent: "gpio.write", State: state, Reason: reason, Token: "t2", Attempt: 2}}
+			End: scada.InstructionView{Seq: 5, Node: "n", Intent: "gpio.write", Args: map[string]any{"pin": "p", "level": 1}, State: state, Reason: reason, Token: "t2", Attempt: 2}}
 	}
 	pulse := func(a *trial.Account) *trial.Account { a.End.Intent = "gpio.pulse"; return a }
+	off := func(a *trial.Account) *trial.Account { a.End.Args["level"] = 0.0; return a }
 	unknown := func(a *trial.Account) *trial.Account { a.End.OutcomeUnknown, a.End.Operator = true, true; return a }
+	superseded := func(a *trial.Account) *trial.Account { a.End.Operator = false; return a }
 	limited := func(a *trial.Account, started time.Duration) *trial.Account {
 		a.End.NotAfter, a.End.Started = stamp(0), stamp(started)
 		return a
@@ -28,7 +32,7 @@ func TestTallyBites(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		a     *trial.Account
-		moves string // tokens in the order of their actuations
+		moves string // tokens in the order of their actuations; n of a newer one, o of an older, s the owner's own
 		late  time.Duration
 		want  string
 	}{
@@ -56,17 +60,76 @@ func TestTallyBites(t *testing.T) {
 		{"failed out of nothing", write("FAILED", "io"), "", 0, "false"},
 		{"unknown and not shown so", write("TIMEOUT", "interrupted"), "", 0, "false"},
 		{"moved by nobody", write("SUCCEEDED", ""), "29", 0, "false"},
+		{"went low by itself", write("SUCCEEDED", ""), "2s", 0, "false"},
+		{"a pulse without an end", pulse(unknown(write("TIMEOUT", "interrupted"))), "2", 0, "false"},
+		{"a pulse that the next start ends", pulse(unknown(write("TIMEOUT", "interrupted"))), "2s", 0, ""},
+		{"in order", write("SUCCEEDED", ""), "o2n", 0, ""},
+		{"after a newer one", write("SUCCEEDED", ""), "n2", 0, "overtaken"},
+		{"amid a pulse", pulse(write("SUCCEEDED", "")), "2n2", 0, "overtaken"},
+		{"superseded by what has begun", write("CANCELLED", "superseded"), "n", 0, ""},
+		{"unknown, superseded", superseded(unknown(write("TIMEOUT", "superseded"))), "2n", 0, ""},
+		{"interrupted, and a newer one stands for it", superseded(unknown(write("TIMEOUT", "interrupted"))), "2n", 0, ""},
+		{"interrupted, and nobody decides", superseded(unknown(write("TIMEOUT", "interrupted"))), "2", 0, "false"},
+		{"superseded by nothing", write("CANCELLED", "superseded"), "", 0, "false"},
+		{"superseded by something older", write("CANCELLED", "superseded"), "o", 0, "false"},
+		{"superseded and done", write("CANCELLED", "superseded"), "2n", 0, "false"},
+		{"superseded, and somebody shall decide", unknown(write("TIMEOUT", "superseded")), "n", 0, "false"},
+		{"superseded, and not said to be unknown", write("TIMEOUT", "superseded"), "n", 0, "false"},
+		{"superseded and failed", write("FAILED", "superseded"), "n", 0, "false"},
+		{"safe: taken there by the board", write("SUCCEEDED", ""), "s2s", 0, ""},
+		{"safe: superseded by an off that waits", write("CANCELLED", "superseded"), "", 0, ""},
+		{"safe: a pulse that is ended early", pulse(unknown(write("TIMEOUT", "superseded"))), "2s", 0, "false"},
+		{"safe: an off that is driven twice", off(write("SUCCEEDED", "")), "22", 0, ""},
+		{"safe: an off amid a pulse", off(write("SUCCEEDED", "")), "q2", 0, ""},
+		{"safe: an off after a newer on", off(write("SUCCEEDED", "")), "n2", 0, "overtaken"},
 	} {
+		other := func(id, intent string, seq uint64, level int) *trial.Account {
+			state := "SUCCEEDED"
+			if !strings.Contains(c.moves, id) {
+				state = "PENDING"
+			}
+			return &trial.Account{ID: id, Found: true, Settled: state == "SUCCEEDED", Tokens: []string{"t" + id},
+				End: scada.InstructionView{Seq: seq, Node: "n", Intent: intent, Args: map[string]any{"pin": "p", "level": level}, State: state, Token: "t" + id, Attempt: 1}}
+		}
+		safe := strings.HasPrefix(c.name, "safe: ")
+		all := []*trial.Account{c.a}
+		for _, o := range []*trial.Account{other("o", "gpio.write", 1, 1), other("q", "gpio.pulse", 2, 1), other("n", "gpio.write", 9, 1)} {
+			if o.ID == "q" { // the off has ended it
+				o.End.State, o.End.Reason, o.End.OutcomeUnknown = "TIMEOUT", "superseded", true
+			}
+			if o.Settled {
+				all = append(all, o)
+			}
+		}
+		if strings.HasSuffix(c.name, "that waits") {
+			o := off(other("n", "gpio.write", 9, 1))
+			o.End.State, o.End.Reason, o.Settled = "TIMEOUT", "expired", true // and says so all the same
+			all = append(all, o)
+		}
 		var acts []gpio.Actuation
-		for _, token := range c.moves {
-			acts = append(acts, gpio.Actuation{At: limit.Add(c.late).UnixNano(), Cause: "t" + string(token)})
+		high := map[string]bool{}
+		for _, token := range strings.Split(c.moves, "") {
+			act := gpio.Actuation{At: limit.Add(c.late).UnixNano(), Pin: "p", Cause: "t" + token, Level: gpio.High}
+			pulses := token == "q" || c.a.End.Intent == "gpio.pulse" && strings.Contains("12", token)
+			if pulses {
+				high[token] = !high[token]
+				act.Level = gpio.Level(high[token])
+			} else if strings.Contains("12", token) {
+				act.Level = fmt.Sprint(c.a.End.Args["level"]) != "0"
+			}
+			if token == "s" {
+				act.Cause, act.Level = gpio.CauseStart, gpio.Low
+			}
+			if token != "" {
+				acts = append(acts, act)
+			}
 		}
 		var got trial.Tally
-		if err := got.Weigh([]*trial.Account{c.a}, map[string][]gpio.Actuation{"n": acts}); err != nil {
+		if err := got.Weigh(all, map[string][]gpio.Actuation{"n": acts}, map[string]bool{"n": safe}); err != nil {
 			t.Fatal(err)
 		}
 		want := map[string]bool{"": true, c.want: true}
-		for what, n := range map[string]int{"twice": got.Duplicated, "lost": got.Lost, "late": got.Late, "false": got.False} {
+		for what, n := range map[string]int{"twice": got.Duplicated, "lost": got.Lost, "late": got.Late, "overtaken": got.Overtaken, "false": got.False} {
 			if (n > 0) != want[what] {
 				t.Errorf("%s: %s is %d: %v", c.name, what, n, got.Faults)
 			}
@@ -83,7 +146,7 @@ func TestTallyKnowsWhoseTokenItIs(t *testing.T) {
 	a := &trial.Account{ID: "c", Found: true, Settled: true, Tokens: []string{"t1"},
 		End: scada.InstructionView{Node: "n", Intent: "gpio.write", State: "SUCCEEDED", Token: "t1", Attempt: 1}}
 	var got trial.Tally
-	if err := got.Weigh([]*trial.Account{a}, map[string][]gpio.Actuation{"other": {{Cause: "t1"}}}); err != nil {
+	if err := got.Weigh([]*trial.Account{a}, map[string][]gpio.Actuation{"other": {{Cause: "t1"}}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got.False != 2 { // moved without a right, and not moved where it should have been

@@ -147,12 +147,12 @@ func (n *lane) round(ctx context.Context, s *rig.Site, client *rig.Client, c Cas
 	} else {
 		n.proxy.Hold(rig.Up)
 	}
-	var payloads []string
+	var payloads []string // each for a line of its own: at one, a newer one waits for word of the older
 	n.last, n.acted = nil, n.acted+burst
 	for b := range burst {
 		id := fmt.Sprintf("%s-%d-%d", n.node, k, b)
 		n.last = append(n.last, id)
-		payloads = append(payloads, fmt.Sprintf(`{"task_id":%q,"intent":"gpio.write","node":%q,"args":{"pin":"GPIO17","level":%d}}`, id, n.node, k%2))
+		payloads = append(payloads, fmt.Sprintf(`{"task_id":%q,"intent":"gpio.write","node":%q,"args":{"pin":"GPIO%d","level":%d}}`, id, n.node, 17+b, k%2))
 	}
 	if _, err := client.Submit(rig.TaskTopic, payloads...); err != nil {
 		return nil, err
@@ -249,7 +249,7 @@ func (n *lane) settled(ctx context.Context, s *rig.Site, r *WindowResult) error 
 func (n *lane) healed(ctx context.Context, s *rig.Site, client *rig.Client) error {
 	id := n.last[0] + "-healed"
 	n.acted++
-	payload := fmt.Sprintf(`{"task_id":%q,"intent":"gpio.write","node":%q,"args":{"pin":"GPIO18","level":1}}`, id, n.node)
+	payload := fmt.Sprintf(`{"task_id":%q,"intent":"gpio.write","node":%q,"args":{"pin":"GPIO4","level":1}}`, id, n.node)
 	if _, err := client.Submit(rig.TaskTopic, payload); err != nil {
 		return err
 	}
