@@ -100,7 +100,7 @@ func gatewayPowerCuts(t *testing.T, k *kit, program string, mode disk.Mode, cuts
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Weigh(g.all, map[string][]gpio.Actuation{simNode: moves}); err != nil {
+	if err := r.Weigh(g.all, map[string][]gpio.Actuation{simNode: moves}, nil); err != nil {
 		t.Fatal(err)
 	}
 	r.alarms = g.lossAlarms(t)
