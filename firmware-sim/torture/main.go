@@ -61,7 +61,7 @@ func parse() (o options, err error) {
 		}
 	}
 	if o.short {
-		o.rounds, o.cuts, o.offs = max(o.rounds/10, 1), max(o.cuts/5, 1), max(o.offs/10, time.Second)
+		o.rounds, o.cuts, o.offs, o.orders = max(o.rounds/10, 1), max(o.cuts/5, 1), max(o.offs/5, time.Second), max(o.orders/20, 1)
 	}
 	switch {
 	case flag.NArg() > 0:

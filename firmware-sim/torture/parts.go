@@ -182,7 +182,7 @@ func (w *work) order(ctx context.Context, u trial.Setup) error {
 		if v.Dir = filepath.Join(u.Dir, fmt.Sprint(k)); os.Mkdir(v.Dir, 0o700) != nil {
 			return fmt.Errorf("no directory %s", v.Dir)
 		}
-		r, err := trial.Order(ctx, v, c, w.less(w.o.orders))
+		r, err := trial.Order(ctx, v, c, w.o.orders)
 		w.r.Orders = append(w.r.Orders, r)
 		w.ok(r.OK())
 		if err != nil {

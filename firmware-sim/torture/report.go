@@ -86,11 +86,11 @@ func (p *printer) tallies(list []tallied) {
 	if len(list) == 0 {
 		return
 	}
-	p.line("\n%-15s %6s %9s %6s %8s %9s %7s %7s %7s | %5s %4s %4s %5s | %6s  %s", "trial", "rounds", "submitted", "acked",
-		"executed", "confirmed", "expired", "unknown", "retried", "twice", "lost", "late", "false", "time", "")
+	p.line("\n%-15s %6s %9s %6s %8s %9s %7s %7s %10s %7s | %5s %4s %4s %9s %5s | %6s  %s", "trial", "rounds", "submitted", "acked",
+		"executed", "confirmed", "expired", "unknown", "superseded", "retried", "twice", "lost", "late", "overtaken", "false", "time", "")
 	for _, t := range list {
-		p.line("%-15s %6d %9d %6d %8d %9d %7d %7d %7d | %5d %4d %4d %5d | %4.0f s  %s", t.Name, t.Rounds, t.Submitted, t.Acknowledged,
-			t.Executed, t.Confirmed, t.Expired, t.Unknown, t.Retried, t.Duplicated, t.Lost, t.Late, t.False, t.Took.Seconds(), verdict(t.OK()))
+		p.line("%-15s %6d %9d %6d %8d %9d %7d %7d %10d %7d | %5d %4d %4d %9d %5d | %4.0f s  %s", t.Name, t.Rounds, t.Submitted, t.Acknowledged,
+			t.Executed, t.Confirmed, t.Expired, t.Unknown, t.Superseded, t.Retried, t.Duplicated, t.Lost, t.Late, t.Overtaken, t.False, t.Took.Seconds(), verdict(t.OK()))
 		for _, f := range t.Faults {
 			p.line("    %s", f)
 		}
@@ -162,10 +162,10 @@ func (p *printer) orders(list []trial.OrderResult) {
 	if len(list) == 0 {
 		return
 	}
-	p.line("\n%-38s %6s %8s %8s %10s %7s | %9s %7s %9s | %6s", "order at a line", "rounds", "commands", "executed", "superseded", "unknown", "overtaken", "missing", "wrong end", "time")
+	p.line("\n%-38s %6s %8s %8s %10s %7s %5s | %9s %7s %5s %5s %9s | %6s", "order at a line", "rounds", "commands", "executed", "superseded", "unknown", "met", "overtaken", "missing", "twice", "false", "wrong end", "time")
 	for _, r := range list {
-		p.line("%-38s %6d %8d %8d %10d %7d | %9d %7d %9d | %4.0f s  %s", r.Name, r.Rounds, r.Commands, r.Executed, r.Superseded, r.Unknown,
-			r.Overtaken, r.Missing, r.WrongEnd, r.Took.Seconds(), verdict(r.OK()))
+		p.line("%-38s %6d %8d %8d %10d %7d %5d | %9d %7d %5d %5d %9d | %4.0f s  %s", r.Name, r.Rounds, r.Commands, r.Executed, r.Superseded, r.Unknown,
+			r.Met, r.Overtaken, r.Missing, r.Twice, r.False, r.WrongEnd, r.Took.Seconds(), verdict(r.OK()))
 		for _, f := range r.Faults {
 			p.line("    %s", f)
 		}
@@ -176,13 +176,13 @@ func (p *printer) offs(list []trial.OffsResult) {
 	if len(list) == 0 {
 		return
 	}
-	p.line("\n%-30s %5s %9s %9s %9s | %5s %6s %7s", "one off a second", "offs", "found on", "median", "most", "late", "risen", "untold")
+	p.line("\n%-30s %5s %9s %7s %9s %9s | %5s %6s %7s", "one off a second", "offs", "found on", "struck", "median", "most", "late", "risen", "untold")
 	for _, r := range list {
 		if r.Skipped != "" {
 			p.line("%-30s left out: %s", r.Name, r.Skipped)
 			continue
 		}
-		p.line("%-30s %5d %9d %9s %9s | %5d %6d %7d  %s", r.Name, r.Offs, r.Met, ms(r.On.Median), ms(r.On.Most), r.Late, r.Risen, r.Untold, verdict(r.OK()))
+		p.line("%-30s %5d %9d %7d %9s %9s | %5d %6d %7d  %s", r.Name, r.Offs, r.Met, r.Struck, ms(r.On.Median), ms(r.On.Most), r.Late, r.Risen, r.Untold, verdict(r.OK()))
 		for _, f := range r.Faults {
 			p.line("    %s", f)
 		}

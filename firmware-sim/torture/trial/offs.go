@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,17 +18,17 @@ import (
 
 const (
 	// OffLimit is how long an output may stay on after its off was acknowledged, beyond
-	// the time in which the board could not be reached or did not run, and beyond the
-	// wait for a word on the primary path where only the narrowband is left
-	// (docs/safety.md).
+	// the time in which the board could not be reached or did not run (docs/safety.md).
+	// Where only the narrowband is left, the wait for a word on the primary path is in it.
 	OffLimit = time.Second
-	// wordWait is that wait, with the way of a frame.
-	wordWait = time.Second
 	// tellLimit is how long after a trial the ends of all its offs are waited for.
 	tellLimit = 40 * time.Second
 	offPins   = 4
-	// onFor is how long before its off an on is sent.
+	// onFor is how long before its off an on is sent at least. Of two one comes three
+	// seconds before: then its output is on when trouble comes that lets nothing through.
 	onFor = 300 * time.Millisecond
+	// leastOffs is how many offs there are before one must have found its output on.
+	leastOffs = 8
 	// offEvery is the time between two offs.
 	offEvery = time.Second
 )
@@ -36,23 +37,27 @@ const (
 type OffsResult struct {
 	Name string `json:"name"`
 	Offs int    `json:"offs"` // acknowledged
-	// Met is how many found their output on.
-	Met int `json:"met"`
+	// Met is how many found their output on; Struck how many of them had to do with a
+	// time in which the board could not be reached or did not run.
+	Met    int `json:"met"`
+	Struck int `json:"struck"`
 	// On is how long outputs stayed on after their off was acknowledged, without what
 	// is excused; Blind the longest that was.
 	On    Spread        `json:"on"`
 	Blind time.Duration `json:"blind_ns"`
 	// Late took longer than the limit; Risen outputs went on again by something older;
-	// Untold did not end as driven or stood for by a newer one. They must be 0.
+	// Untold did not end as driven or stood for by a newer off of the output; Idle is 1 if
+	// none of many found its output on, which is no trial. They must be 0.
 	Late    int      `json:"late"`
 	Risen   int      `json:"risen"`
 	Untold  int      `json:"untold"`
+	Idle    int      `json:"idle"`
 	Skipped string   `json:"skipped,omitempty"`
 	Faults  []string `json:"faults,omitempty"`
 }
 
 // OK reports whether every off was in time and stood.
-func (r *OffsResult) OK() bool { return r.Late+r.Risen+r.Untold == 0 }
+func (r *OffsResult) OK() bool { return r.Late+r.Risen+r.Untold+r.Idle == 0 }
 
 func (r *OffsResult) fault(count *int, format string, args ...any) {
 	*count++
@@ -61,26 +66,29 @@ func (r *OffsResult) fault(count *int, format string, args ...any) {
 	}
 }
 
-// trouble is one kind of it. play makes it until ctx ends; everything is well again
-// when it returns.
+// trouble is one kind of it. prepare, if any, comes before the first off and after the
+// first ons; play makes it until ctx ends; everything is well again when it returns.
 type trouble struct {
-	name  string
-	play  func(*offTrial, context.Context) error
-	extra time.Duration // beyond OffLimit
+	name    string
+	play    func(*offTrial, context.Context) error
+	prepare func(*offTrial, context.Context) error
 }
 
 var troubles = []trouble{
-	{"none", func(_ *offTrial, ctx context.Context) error { <-ctx.Done(); return nil }, 0},
-	{"agent killed", (*offTrial).agentKills, 0},
-	{"gateway killed", (*offTrial).gatewayKills, 0},
-	{"both paths held", (*offTrial).cuts, 0},
-	{"primary path a black hole", (*offTrial).darkness, wordWait},
-	{"two long pulses, full queue", (*offTrial).crowd, 0},
-	{"90 % of the capacity", (*offTrial).fill, 0},
-	{"quiet period", (*offTrial).quiet, 0},
-	{"drain of 10,000", (*offTrial).drain, 0},
-	{"hanging card", (*offTrial).hang, 0},
+	{name: "none", play: (*offTrial).idle},
+	{name: "agent killed", play: (*offTrial).agentKills},
+	{name: "gateway killed", play: (*offTrial).gatewayKills},
+	{name: "both paths held", play: (*offTrial).cuts},
+	{name: "primary path a black hole", play: (*offTrial).darkness},
+	{name: "busy workers, full window", prepare: (*offTrial).crowd, play: (*offTrial).idle},
+	{name: fullQueue, prepare: (*offTrial).fill, play: (*offTrial).idle},
+	{name: "quiet period", play: (*offTrial).quiet},
+	{name: "drain of 10,000", play: (*offTrial).drain},
+	{name: "hanging card", play: (*offTrial).hang},
 }
+
+// fullQueue needs a small gateway.
+const fullQueue = "90 % of the capacity"
 
 // offTrial is one kind of trouble under way.
 type offTrial struct {
@@ -92,6 +100,8 @@ type offTrial struct {
 	agent  *rig.Process
 	args   []string
 	drains int // commands of a backlog
+
+	lit chan struct{} // holds one: an on has been sent a moment ago, its off comes soon
 
 	mu    sync.Mutex
 	blind []span // when the board could not be reached or did not run
@@ -140,7 +150,7 @@ func Offs(ctx context.Context, u Setup, o OffsOptions) (list []OffsResult, err e
 func offsIn(ctx context.Context, u Setup, of trouble, each time.Duration, drains int) (r OffsResult, err error) {
 	r.Name = of.name
 	var args []string
-	if of.name == "90 % of the capacity" {
+	if of.name == fullQueue {
 		args = []string{"--config", filepath.Join(u.Dir, "gateway.yaml")}
 		if err := os.WriteFile(args[1], []byte(fmt.Sprintf("capacity: %d\n", smallCapacity)), 0o600); err != nil {
 			return r, err
@@ -151,10 +161,18 @@ func offsIn(ctx context.Context, u Setup, of trouble, each time.Duration, drains
 		return r, err
 	}
 	defer s.Close()
-	t := &offTrial{s: s, u: u, rnd: u.rnd(), drains: drains}
+	t := &offTrial{s: s, u: u, rnd: u.rnd(), drains: drains, lit: make(chan struct{}, 1)}
 	defer t.close()
 	if err := t.begin(ctx); err != nil {
 		return r, err
+	}
+	if err := t.switchOn(ctx); err != nil {
+		return r, err
+	}
+	if of.prepare != nil {
+		if err := of.prepare(t, ctx); err != nil {
+			return r, err
+		}
 	}
 	playing, stop := context.WithTimeout(ctx, each)
 	defer stop()
@@ -171,7 +189,7 @@ func offsIn(ctx context.Context, u Setup, of trouble, each time.Duration, drains
 	if err != nil {
 		return r, err
 	}
-	return r, t.judge(ctx, &r, OffLimit+of.extra)
+	return r, t.judge(ctx, &r)
 }
 
 // noTrouble says that a kind of trouble can't be made here.
@@ -225,18 +243,35 @@ func (t *offTrial) blinded(from time.Time) {
 	t.blind = append(t.blind, span{from, time.Now()})
 }
 
+// switchOn switches all outputs on.
+func (t *offTrial) switchOn(ctx context.Context) error {
+	for pin := range offPins {
+		if err := t.command(ctx, fmt.Sprintf("first-%d", pin), pin, 1); err != nil {
+			return err
+		}
+	}
+	return rig.Await(ctx, rig.Patience, "all outputs on", func() (bool, error) {
+		acts, err := t.s.Actuations(orderNode)
+		on := map[string]bool{}
+		for _, a := range acts {
+			on[a.Pin] = bool(a.Level)
+		}
+		n := 0
+		for _, high := range on {
+			if high {
+				n++
+			}
+		}
+		return n == offPins, err
+	})
+}
+
 // send sends an on and an off each second until ctx ends.
 func (t *offTrial) send(ctx context.Context, u Setup, of trouble) error {
+	rnd := rand.New(rand.NewPCG(u.Seed, 12))
 	next := time.Now()
-	for n := 0; ; n++ {
-		if err := rig.Pause(ctx, time.Until(next)); err != nil {
-			return nil // its time is over
-		}
-		next = next.Add(offEvery)
-		if now := time.Now(); next.Before(now) {
-			next = now // the gateway was away
-		}
-		pin := n % offPins
+	waits := [offPins]bool{} // the on comes right before the off
+	on := func(n, pin int) {
 		t.mu.Lock()
 		for k := range t.offs {
 			if o := &t.offs[k]; o.pin == pin && o.until.IsZero() {
@@ -245,8 +280,33 @@ func (t *offTrial) send(ctx context.Context, u Setup, of trouble) error {
 		}
 		t.mu.Unlock()
 		// It is refused at 90 % of the capacity, for example.
-		_ = t.command(ctx, fmt.Sprintf("on-%d", n), pin, 1)
-		if err := rig.Pause(ctx, onFor); err != nil {
+		_ = t.command(ctx, fmt.Sprintf("on-%d-%d", pin, n), pin, 1)
+	}
+	for n := 0; ; n++ {
+		if err := rig.Pause(ctx, time.Until(next)); err != nil {
+			return nil // its time is over
+		}
+		next = next.Add(offEvery)
+		if now := time.Now(); next.Before(now) {
+			next = now // the gateway was away
+		}
+		if last := (n + offPins - 1) % offPins; n > 0 {
+			if waits[last] = rnd.IntN(2) == 0; !waits[last] {
+				on(n, last)
+			}
+		}
+		pin := n % offPins
+		if waits[pin] {
+			on(n, pin)
+		}
+		if err := rig.Pause(ctx, onFor/2); err != nil {
+			return nil // its time is over
+		}
+		select {
+		case t.lit <- struct{}{}:
+		default:
+		}
+		if err := rig.Pause(ctx, onFor/2); err != nil {
 			return nil // its time is over
 		}
 		id := fmt.Sprintf("off-%d", n)
@@ -273,12 +333,12 @@ func (t *offTrial) command(ctx context.Context, id string, pin, level int) error
 		return err
 	}
 	defer c.Close()
-	_, err = c.Submit(rig.TaskTopic, fmt.Sprintf(`{"task_id":%q,"intent":"gpio.write","node":%q,"args":{"pin":"valve-%d","level":%d}}`, id, orderNode, pin, level))
+	_, err = c.Submit(rig.TaskTopic, fmt.Sprintf(`{"task_id":%q,"intent":"gpio.write","node":%q,"args":{"pin":"valve-%d","level":%d},"priority":"high"}`, id, orderNode, pin, level))
 	return err
 }
 
 // judge holds the pins' moves against the offs.
-func (t *offTrial) judge(ctx context.Context, r *OffsResult, limit time.Duration) error {
+func (t *offTrial) judge(ctx context.Context, r *OffsResult) error {
 	acts, err := t.s.Actuations(orderNode)
 	if err != nil {
 		return err
@@ -286,7 +346,7 @@ func (t *offTrial) judge(ctx context.Context, r *OffsResult, limit time.Duration
 	var on []time.Duration
 	told, cancel := context.WithTimeout(ctx, tellLimit)
 	defer cancel()
-	for _, o := range t.offs {
+	for k, o := range t.offs {
 		r.Offs++
 		if o.until.IsZero() {
 			o.until = time.Now()
@@ -295,20 +355,27 @@ func (t *offTrial) judge(ctx context.Context, r *OffsResult, limit time.Duration
 		r.Blind = max(r.Blind, blind)
 		if high+blind > 0 {
 			r.Met++
+			if blind > 0 {
+				r.Struck++
+			}
 			on = append(on, high)
 		}
-		if high > limit {
+		if high > OffLimit {
 			r.fault(&r.Late, "%s: valve-%d stayed on for %v, and for %v more while its board could not be reached", o.id, o.pin, high.Round(time.Millisecond), blind.Round(time.Millisecond))
 		}
 		a := &Account{ID: o.id}
 		if err := a.read(told, t.s); err != nil && told.Err() == nil {
 			return err
 		}
-		if !a.Found || !a.Settled || a.End.State != succeeded && a.End.Reason != "superseded" {
+		superseded := a.End.Reason == "superseded" && slices.ContainsFunc(t.offs[k+1:], func(n off) bool { return n.pin == o.pin })
+		if !a.Found || !a.Settled || a.End.State != succeeded && !superseded {
 			r.fault(&r.Untold, "%s: found %t, settled %t: %s %s (%s)", o.id, a.Found, a.Settled, a.End.State, a.End.Reason, a.End.Detail)
 		}
 	}
 	r.On = NewSpread(on)
+	if r.Offs >= leastOffs && r.Met == 0 {
+		r.fault(&r.Idle, "none of %d offs has found its output on", r.Offs)
+	}
 	return nil
 }
 

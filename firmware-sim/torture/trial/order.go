@@ -57,7 +57,7 @@ var OrderCases = []OrderCase{
 	{Name: "gateway killed, safe level", Safe: true, Kill: "gateway"},
 	{Name: "primary path dead", Dark: true},
 	{Name: "primary path dead, safe level", Safe: true, Dark: true, Mixed: true},
-	{Name: "operator retries", Kill: "agent", Safe: true, Retry: true},
+	{Name: "pulses, an operator retries, agent killed", Pulses: true, Kill: "agent", Retry: true},
 	{Name: "pulses, agent killed", Pulses: true, Kill: "agent"},
 	{Name: "pulses, gateway killed", Pulses: true, Kill: "gateway", Safe: true},
 	{Name: "two names of the line, agent killed", Names: true, Kill: "agent"},
@@ -191,6 +191,7 @@ type ordered struct {
 	end   scada.InstructionView
 	n     int            // its latest turn
 	acted map[string]int // by token
+	again bool           // an operator has tried it again
 }
 
 func (t *orderTrial) round(ctx context.Context, round int) error {
@@ -341,6 +342,7 @@ func (t *orderTrial) retry(ctx context.Context, list []*ordered) error {
 		if err := t.read(ctx, []*ordered{o}); err != nil {
 			return err
 		}
+		o.again = true
 		t.r.Retried++
 	}
 	return nil

@@ -14,15 +14,33 @@ import (
 const (
 	// smallCapacity is that of a gateway whose queue is to be nearly full.
 	smallCapacity = 200
-	// crowdPulses are pulses for other pins that wait for a worker.
-	crowdPulses = 100
+	// crowdPulses are pulses for other pins that wait for a worker. Each is so short that
+	// what switches on, which is more urgent, finds one in a moment.
+	crowdPulses = 400
+	crowdWidth  = "700ms"
 )
 
-// until does something again and again, a while apart, until ctx ends.
+// idle is no trouble, or one that was prepared.
+func (t *offTrial) idle(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+// until does something again and again, a while apart and always when an output is on
+// whose off comes soon, until ctx ends.
 func (t *offTrial) until(ctx context.Context, least, most time.Duration, do func(context.Context) error) error {
 	for {
 		if err := rig.Pause(ctx, least+time.Duration(t.rnd.Int64N(int64(most-least)))); err != nil {
 			return nil // its time is over
+		}
+		select {
+		case <-t.lit: // of before
+		default:
+		}
+		select {
+		case <-t.lit:
+		case <-ctx.Done():
+			return nil
 		}
 		// What has been begun is brought to its end.
 		if err := do(context.WithoutCancel(ctx)); err != nil {
@@ -83,7 +101,7 @@ func (t *offTrial) darkness(ctx context.Context) error {
 	})
 }
 
-// crowd keeps both workers busy and the agent's queue full.
+// crowd keeps the workers busy, and the window of the node full.
 func (t *offTrial) crowd(ctx context.Context) error {
 	c, err := t.s.Client(ctx, "scada-crowd")
 	if err != nil {
@@ -92,20 +110,11 @@ func (t *offTrial) crowd(ctx context.Context) error {
 	defer c.Close()
 	var docs []string
 	for k := range crowdPulses {
-		docs = append(docs, fmt.Sprintf(`{"task_id":"crowd-%d","intent":"gpio.pulse","node":%q,"args":{"pin":"other-%d","width":"20s"},"priority":"high"}`,
-			k, orderNode, offPins+k%otherPins))
+		docs = append(docs, fmt.Sprintf(`{"task_id":"crowd-%d","intent":"gpio.pulse","node":%q,"args":{"pin":"other-%d","width":%q},"priority":"low"}`,
+			k, orderNode, offPins+k%otherPins, crowdWidth))
 	}
-	if _, err := c.Submit(rig.TaskTopic, docs...); err != nil {
-		return err
-	}
-	<-ctx.Done()
-	ctx = context.WithoutCancel(ctx)
-	for k := range crowdPulses {
-		if err := t.s.Post(ctx, fmt.Sprintf("/v1/tasks/crowd-%d/cancel", k), `{"reason":"the trial is over"}`); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err = c.Submit(rig.TaskTopic, docs...)
+	return err
 }
 
 // fill takes the gateway's queue to where it refuses.
@@ -118,8 +127,7 @@ func (t *offTrial) fill(ctx context.Context) error {
 		_, err = c.Submit(rig.TaskTopic, fmt.Sprintf(`{"task_id":"fill-%d","intent":"gpio.write","node":"away","args":{"pin":"x","level":1}}`, k))
 		c.Close()
 		if err != nil {
-			<-ctx.Done() // full
-			return nil
+			return nil // full
 		}
 	}
 	return fmt.Errorf("a gateway with room for %d took %[1]d", smallCapacity)

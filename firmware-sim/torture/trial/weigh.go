@@ -74,9 +74,11 @@ type orderAt struct {
 	pins map[string]*pinOrder
 }
 
-// pinOrder is a line: the newest that has moved it, and the pulse that is under way.
+// pinOrder is a line: the newest that has moved it, the pulse that is under way, and
+// whether a pulse was the last to move it: its end may not have been written down.
 type pinOrder struct {
 	newest, pulse *Account
+	pulsed        bool
 }
 
 // weigh holds one actuation against those before it.
@@ -90,7 +92,7 @@ func (o *orderAt) weigh(owner map[string]*Account, act gpio.Actuation) error {
 	token, urgent := strings.CutPrefix(act.Cause, urgentAct)
 	if strings.HasPrefix(act.Cause, ownAct) && !urgent {
 		// The owner only ever goes to the safe level, or ends a pulse that it finds.
-		if act.Level != gpio.Low || !o.safe && p.pulse == nil {
+		if act.Level != gpio.Low || !o.safe && !p.pulsed {
 			t.fault(&t.False, "%s went to %s by %s, out of nothing", o.node, act.Level, act.Cause)
 		}
 		p.pulse = nil
@@ -115,7 +117,8 @@ func (o *orderAt) weigh(owner map[string]*Account, act gpio.Actuation) error {
 	if p.newest == nil || a.End.Seq > p.newest.End.Seq {
 		p.newest = a
 	}
-	switch p.pulse = nil; {
+	p.pulse, p.pulsed = nil, a.End.Intent == wire.IntentGPIOPulse
+	switch {
 	case a.End.Intent == wire.IntentGPIOPulse && act.Level == gpio.High:
 		p.pulse = a
 	case a.End.Intent == wire.IntentGPIOWrite && (act.Level == gpio.High) != (fmt.Sprint(a.End.Args["level"]) != "0"):
