@@ -84,7 +84,7 @@ func (c *checker) begun(a *agent, x *work) {
 		r.acted = true
 	}
 	i := c.instOf(x.Seq, x.Token)
-	if late := c.surelyLate(a, i.NotAfter); x.Towards && i.NotAfter != 0 && late > 0 {
+	if late := c.surelyLate(a, max(i.NotAfter, x.NotAfter)); x.Towards && i.NotAfter != 0 && late > 0 {
 		c.fail("late", "instruction %d is driven %v too late by %s, which knows that", i.Seq, late, a.id)
 	}
 	if !x.Again && c.w.story != storyBoards && // see docs/simulation.md, what is open
@@ -93,9 +93,14 @@ func (c *checker) begun(a *agent, x *work) {
 	}
 }
 
-// numbered notes the number of an instruction as it is written: none is given out twice.
+// numbered notes the number of an instruction that was handed out: none is given out
+// twice. What never left the gateway has told its number nobody; after a restart one
+// that is above the log's own, for a node that has seen more, may serve again.
 func (c *checker) numbered(i *engine.Instruction) {
 	n := c.orderOf(i)
+	if i.Attempt == 0 && n != i.Seq {
+		return
+	}
 	if o, ok := c.orders.numbers[n]; ok && o != i.Seq && !c.memory.older {
 		c.fail("number-twice", "instructions %d and %d have both the number %d", o, i.Seq, n)
 	}

@@ -166,7 +166,14 @@ func (e *Engine) uplink(now Now, in *Uplink) {
 			e.event(now, n, m)
 		}
 	case *wire.Report:
-		if n := e.hear(now, in.Node); n != nil {
+		// It names no session: while another board was refused under the name just now, its
+		// word of what it has driven must not keep the silence from coming for which it is
+		// told to wait.
+		n := e.nodes[in.Node]
+		if n == nil || n.session == 0 || n.refusedAt == 0 {
+			n = e.hear(now, in.Node)
+		}
+		if n != nil {
 			e.states(now, n, m)
 		}
 	}
