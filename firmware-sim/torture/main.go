@@ -35,7 +35,7 @@ type options struct {
 }
 
 // partNames are the parts in the order in which they run.
-var partNames = [...]string{"gateway", "agents", "link", "window", "leave", "restart", "outage", "order", "offs"}
+var partNames = [...]string{"gateway", "agents", "link", "window", "leave", "restart", "outage", "order", "offs", "drain"}
 
 func parse() (o options, err error) {
 	only := flag.String("only", strings.Join(partNames[:], ","), "the parts to run")

@@ -29,7 +29,7 @@ func torture(ctx context.Context, o options, dir string) *report {
 		w.failed("build", err)
 		return &w.r
 	}
-	for k, part := range []func(context.Context, trial.Setup) error{w.gateway, w.agents, w.link, w.window, w.leave, w.restart, w.outage, w.order, w.offs} {
+	for k, part := range []func(context.Context, trial.Setup) error{w.gateway, w.agents, w.link, w.window, w.leave, w.restart, w.outage, w.order, w.offs, w.drain} {
 		name := partNames[k]
 		if !o.only[name] {
 			continue
@@ -199,6 +199,15 @@ func (w *work) offs(ctx context.Context, u trial.Setup) error {
 	list, err := trial.Offs(ctx, u, trial.OffsOptions{Each: w.o.offs, Drains: w.less(backlog), Only: w.o.trouble})
 	w.r.Offs = list
 	for _, r := range list {
+		w.ok(r.OK())
+	}
+	return err
+}
+
+func (w *work) drain(ctx context.Context, u trial.Setup) error {
+	r, err := trial.Drain(ctx, u, w.less(backlog))
+	if err == nil {
+		w.r.Backlog = &r
 		w.ok(r.OK())
 	}
 	return err

@@ -29,6 +29,7 @@ type report struct {
 	Losses   []outage.LossResult   `json:"losses,omitempty"`
 	Orders   []trial.OrderResult   `json:"orders,omitempty"`
 	Offs     []trial.OffsResult    `json:"offs,omitempty"`
+	Backlog  *trial.DrainResult    `json:"backlog,omitempty"`
 	Skipped  []string              `json:"skipped,omitempty"`
 	Failures []string              `json:"failures,omitempty"`
 }
@@ -47,6 +48,7 @@ func (r *report) write(w io.Writer, format string) error {
 	p.outages(r.Drain, r.Losses)
 	p.orders(r.Orders)
 	p.offs(r.Offs)
+	p.backlog(r.Backlog)
 	for _, s := range r.Skipped {
 		p.line("\nleft out: %s", s)
 	}
@@ -186,5 +188,17 @@ func (p *printer) offs(list []trial.OffsResult) {
 		for _, f := range r.Faults {
 			p.line("    %s", f)
 		}
+	}
+}
+
+func (p *printer) backlog(r *trial.DrainResult) {
+	if r == nil {
+		return
+	}
+	p.line("\n%d commands for %d lines of one slow board: %.0f/s, with a kill of its agent in the middle %.0f/s, which is %.2f (at least %.2f); "+
+		"%d without room, %d wrong, %d overtaken, %d twice, %d superseded and %d unknown by the kill  %s", r.Commands, r.Lines, r.Undisturbed, r.Killed,
+		r.Ratio, trial.DrainRatio, r.NoRoom, r.Wrong, r.Overtaken, r.Twice, r.Superseded, r.Unknown, verdict(r.OK()))
+	for _, f := range r.Faults {
+		p.line("    %s", f)
 	}
 }

@@ -3,8 +3,13 @@ package rig
 import (
 	"errors"
 	"net"
+	"slices"
 	"sync"
+	"time"
 )
+
+// maxUnderWay is how many chunks are on a line at once.
+const maxUnderWay = 256
 
 // Direction is one way through a proxy.
 type Direction int
@@ -21,6 +26,7 @@ const (
 // whose packets are: it arrives when the line is mended.
 type Proxy struct {
 	target string
+	delay  time.Duration // of each way
 	l      net.Listener
 	done   sync.WaitGroup
 
@@ -32,12 +38,15 @@ type Proxy struct {
 }
 
 // NewProxy listens on a free loopback port. It must be closed.
-func NewProxy(target string) (*Proxy, error) {
+func NewProxy(target string) (*Proxy, error) { return NewSlowProxy(target, 0) }
+
+// NewSlowProxy is NewProxy for a line on which each way takes a time.
+func NewSlowProxy(target string, delay time.Duration) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{target: target, l: l, conns: map[net.Conn]bool{}}
+	p := &Proxy{target: target, delay: delay, l: l, conns: map[net.Conn]bool{}}
 	p.cond = sync.NewCond(&p.mu)
 	p.done.Go(p.accept)
 	return p, nil
@@ -117,16 +126,34 @@ func (p *Proxy) know(conns ...net.Conn) bool {
 	return !p.closed
 }
 
+// chunk is what was read at once.
+type chunk struct {
+	data []byte
+	due  time.Time
+}
+
 // pump copies one direction until either side ends, and then ends both.
 func (p *Proxy) pump(to, from net.Conn, d Direction) {
+	under := make(chan chunk, maxUnderWay)
+	var sender sync.WaitGroup
+	sender.Go(func() {
+		for c := range under {
+			time.Sleep(time.Until(c.due)) // that is the line
+			if _, err := to.Write(c.data); err != nil {
+				_, _ = to.Close(), from.Close() // the reader ends
+			}
+		}
+	})
+	defer sender.Wait()
+	defer close(under)
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
 		if !p.pass(d) {
 			return
 		}
-		if n > 0 && err == nil {
-			_, err = to.Write(buf[:n])
+		if n > 0 {
+			under <- chunk{slices.Clone(buf[:n]), time.Now().Add(p.delay)}
 		}
 		if err != nil {
 			_, _ = to.Close(), from.Close()
