@@ -75,6 +75,7 @@ type agent struct {
 	copyRuns    bool      // it is copied when the next work starts
 	copyWaits   bool      // it is copied when the next one is told to wait
 	second      *agent    // the other board under the name, nil for none
+	effects     int       // of the round that is carried out
 	lying       uint64    // how many numbers it claims in its hellos that nobody gave it
 	retired     bool      // it will not start again
 
@@ -282,7 +283,12 @@ func (a *agent) perform(out executor.Output) {
 
 func (a *agent) carry(out executor.Output) {
 	a.w.mix("perform", uint64(a.index), uint64(len(out.Records)), uint64(len(out.Start)), uint64(len(out.Primary)))
+	a.effects = 0
 	late, err := a.performer.Perform(out)
+	if err != nil && out.Fatal == "" && a.effects > 0 {
+		a.w.fail("effect-before-commit", "%s has acted or spoken %d times before its journal was written, which failed", a.id, a.effects)
+		return
+	}
 	if err != nil {
 		if a.life == nil {
 			return
@@ -355,8 +361,12 @@ func (a *agent) halfWritten() {
 		}
 		return &journaltest.Fault{Err: errDisk, Written: a.rnd.IntN(op.Bytes + 1)}
 	})
+	a.effects = 0
 	if _, err := a.performer.Perform(a.out); err == nil {
 		a.w.fail("journal", "%s takes a write for durable whose sync failed", a.id)
+	}
+	if a.effects > 0 {
+		a.w.fail("effect-before-commit", "%s has acted or spoken %d times before its journal was written", a.id, a.effects)
 	}
 }
 

@@ -159,6 +159,7 @@ func (c *checker) durable(head uint64) {
 			c.numbersLeft(&i)
 			if news {
 				c.owed(&i)
+				c.atTheDoor(&i)
 			}
 		}
 		for _, n := range r.Cursors {

@@ -96,6 +96,7 @@ func (c *checker) result(a *agent, seq uint64, t wire.Token, code wire.Code) {
 	r := c.runs[t]
 	c.handResult(a, seq, t, code)
 	c.refusals(a, seq, t, code)
+	c.standsFor(a, seq, t)
 	switch {
 	case code == wire.CodeOK && !c.succeededAs(seq, t):
 		c.fail("false-success", "%s reports success of instruction %d, token %v; it was never executed with success", a.id, seq, t)
@@ -108,6 +109,9 @@ func (c *checker) result(a *agent, seq uint64, t wire.Token, code wire.Code) {
 
 // whispers checks a compact ack.
 func (c *checker) whispers(a *agent, ack wire.CompactAck) {
+	if ack.Code.Final() {
+		c.orders.whispered[attemptKey{a, ack.Seq, ack.Attempt}] = ack.Code
+	}
 	if ack.Code == wire.CodeOK && !c.succeeded(ack.Seq) && !anyOK(c.memory.gone[ack.Seq]) {
 		c.fail("false-success", "%s says in short that instruction %d succeeded; it was never executed with success", a.id, ack.Seq)
 	}

@@ -10,16 +10,19 @@ import (
 
 // orders is what the checker knows of the order at lines, and of the way to safe.
 type orders struct {
-	numbers map[uint64]uint64        // order number -> the instruction that has it
-	offs    []*off                   // that have not been driven, told, or stood for
-	shared  map[int]string           // submissions that an equal one stands for -> its task
-	ticking bool                     // somebody looks at offs
-	toldTo  map[*agent]int64         // the latest time of the gateway that earlier processes can have known
-	known   map[string]time.Duration // nodes that have said hello, since when that is on disk
+	numbers   map[uint64]uint64          // order number -> the instruction that has it
+	offs      []*off                     // that have not been driven, told, or stood for
+	shared    map[int]string             // submissions that an equal one stands for -> its task
+	offered   map[wire.Token]*identity   // the process to which it was handed out, or which was asked after it, last
+	whispered map[attemptKey]wire.Code   // ends that were told over narrowband
+	held      map[string]map[string]bool // by node and pin: by a gpio.safe that was taken, until a release was
+	ticking   bool                       // somebody looks at offs
+	toldTo    map[*agent]int64           // the latest time of the gateway that earlier processes can have known
+	known     map[string]time.Duration   // nodes that have said hello, since when that is on disk
 }
 
 func newOrders() orders {
-	return orders{numbers: map[uint64]uint64{}, shared: map[int]string{}, known: map[string]time.Duration{}, toldTo: map[*agent]int64{}}
+	return orders{numbers: map[uint64]uint64{}, shared: map[int]string{}, known: map[string]time.Duration{}, toldTo: map[*agent]int64{}, offered: map[wire.Token]*identity{}, whispered: map[attemptKey]wire.Code{}, held: map[string]map[string]bool{}}
 }
 
 // off is something towards safe that is owed.
@@ -68,6 +71,9 @@ func (c *checker) instOf(seq uint64, t wire.Token) engine.Instruction {
 // inOrder demands that nothing older moves a line than what has moved it, and that a
 // number stands for one instruction.
 func (c *checker) inOrder(a *agent, x *work, p *pinDef, f *lineFact, order uint64) {
+	if order < f.stood && !x.Towards && x.frame == 0 {
+		c.fail("spared", "instruction %d (number %d) moves %s of %s, and the board has ended number %d towards safe there", x.Seq, order, p.name, a.tag, f.stood)
+	}
 	switch {
 	case order < f.mark && (x.Towards || x.frame != 0) && f.off >= f.mark:
 		// Both lead to safe: what was driven past a hanging loop may have left no mark.
@@ -308,6 +314,66 @@ func (c *checker) stoodFor(i *engine.Instruction) {
 		known := r.code.Class()
 		if r.token != i.Token && r.acted && (known == wire.ClassProgress || known == wire.ClassUnknown || known == wire.ClassSuccess) && !c.memory.unsure[r.token] {
 			c.fail("false-cancel", "instruction %d is CANCELLED, and its attempt %v was executed (%v)", i.Seq, r.token, r.code)
+		}
+	}
+}
+
+// attemptKey names an attempt on a board.
+type attemptKey struct {
+	board   *agent
+	seq     uint64
+	attempt uint8
+}
+
+// offers notes what the gateway hands out to a process, or asks after.
+func (c *checker) offers(a *agent, m wire.Message) {
+	switch m := m.(type) {
+	case *wire.Instruction:
+		c.orders.offered[m.Token] = a.life
+	case *wire.Query:
+		for _, r := range m.Refs {
+			c.orders.offered[r.Token] = a.life
+		}
+	}
+}
+
+// standsFor notes the end of something towards safe, whatever it is: nothing older
+// begins on its lines any more.
+func (c *checker) standsFor(a *agent, seq uint64, t wire.Token) {
+	i := c.instOf(seq, t)
+	lines, ok := towardsOn(a, &i)
+	if !ok || c.w.reloads || c.memory.older || a.second != nil {
+		return
+	}
+	for _, l := range lines {
+		f := c.line(a, l)
+		f.stood = max(f.stood, c.orderOf(&i))
+	}
+}
+
+// atTheDoor follows what the gateway has taken of gpio.safe and gpio.release, and demands
+// that it takes nothing that leads away from what is held.
+func (c *checker) atTheDoor(i *engine.Instruction) {
+	act, err := wire.ParseAct(i.Intent, i.Args)
+	if err != nil || c.w.reloads || c.memory.older || !wire.BuiltIn(i.Intent) {
+		return
+	}
+	h := c.orders.held[i.Node]
+	if h == nil {
+		h = map[string]bool{}
+		c.orders.held[i.Node] = h
+	}
+	for _, p := range c.w.startMap.of(act) {
+		switch {
+		case act.Traits.Safe:
+			h[p.name] = true
+		case act.Sets && p.hasSafe && (p.away(act.Level) || act.Pulse) && h[p.name]:
+			c.fail("held-door", "instruction %d (%s) leads %s of %s away from its safe level, and a gpio.safe holds it", i.Seq, i.Intent, p.name, i.Node)
+		}
+	}
+	for n := range h {
+		if act.Release && (len(act.Pins) == 0 || slices.Contains(act.Pins, n)) {
+			h[n] = false
 		}
 	}
 }

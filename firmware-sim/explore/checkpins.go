@@ -27,6 +27,7 @@ type lineFact struct {
 
 	mark, markOf uint64 // the highest number that was driven, and the instruction
 	off          uint64 // the highest number that was driven to the safe level
+	stood        uint64 // the highest number towards safe whose end was told: it stands for all before it
 	held         bool   // by a gpio.safe that was executed, until a release
 	heldBy       uint64
 	newest       *run // with the highest number that set it
@@ -316,7 +317,7 @@ func (c *checker) reloaded(a *agent, next *pinMap) {
 func (c *checker) unmarked(a *agent) {
 	for k, f := range c.pins.facts {
 		if k.board == a {
-			f.mark, f.markOf, f.off, f.held, f.newest = 0, 0, 0, false, nil
+			f.mark, f.markOf, f.off, f.stood, f.held, f.newest = 0, 0, 0, 0, false, nil
 		}
 	}
 }

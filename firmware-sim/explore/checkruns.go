@@ -59,6 +59,7 @@ func (c *checker) knows(a *agent) *knowledge {
 // the gateway's clock was off when it was sent.
 func (c *checker) told(a *agent, m wire.Message, err time.Duration) {
 	k := c.knows(a)
+	c.offers(a, m)
 	var at int64
 	switch m := m.(type) {
 	case *wire.Instruction:
@@ -188,6 +189,12 @@ func (c *checker) started(a *agent, x *work) {
 	if x.Again {
 		return
 	}
+	if c.orders.offered[x.Token] != a.life && actuating(x.Intent) {
+		c.fail("unoffered", "%s starts instruction %d, which the gateway has not handed out or asked after since the board has started", a.id, x.Seq)
+	}
+	if code, ok := c.orders.whispered[attemptKey{a, x.Seq, x.Attempt}]; ok && c.copies[a.id] == 0 && !c.wipes[a.id] {
+		c.fail("forgot", "%s starts attempt %d of instruction %d, and has said over narrowband that it has ended as %v", a.id, x.Attempt, x.Seq, code)
+	}
 	c.overlaps(a, x)
 	c.order(x.Trace)
 	runs, retried := c.runsOf(x.Seq, lost), c.byHand[x.Seq].retried
@@ -197,6 +204,9 @@ func (c *checker) started(a *agent, x *work) {
 	for _, r := range runs {
 		if c.memory.unsure[r.token] || c.memory.older && retried || x.Towards {
 			continue
+		}
+		if p := a.pins.m.byName[x.pin]; x.owned() && p.away(x.act.Level) && p.hasSafe && r.by == a && r.acted && r.code == wire.CodeNone && r.life != a.life && !retried {
+			c.fail("owner-act", "instruction %d is tried again (%v) by itself after the end of the process in which attempt %v ran: %s was taken to its safe level then", x.Seq, x.Token, r.token, x.pin)
 		}
 		if r.by == a && c.reported[r.token] == wire.CodeOK || insists(x) && !retried && r.code.Class() != wire.ClassRetryable {
 			c.fail("twice", "%s of instruction %d is executed again (%v) after attempt %v, which ended with %v (card gone: %v)",

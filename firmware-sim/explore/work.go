@@ -68,6 +68,7 @@ func fateOf(seed uint64, w executor.Work) fate {
 
 // Start implements round.Hands.
 func (a *agent) Start(w executor.Work) {
+	a.effects++
 	x := &work{Work: w, begun: a.w.now}
 	x.act, _ = wire.ParseAct(w.Intent, w.Args) // what can't be read is refused by judge
 	if len(x.act.Pins) > 0 {
@@ -249,6 +250,7 @@ func (a *agent) finish(x *work, r executor.Result) {
 
 // Primary implements round.Hands.
 func (a *agent) Primary(m wire.Message) {
+	a.effects++
 	a.w.check.says(a, m)
 	if h, ok := m.(*wire.Hello); ok && a.lying > 0 {
 		m = a.forged(h)
@@ -267,6 +269,7 @@ func (a *agent) Primary(m wire.Message) {
 
 // Narrowband implements round.Hands.
 func (a *agent) Narrowband(ack wire.CompactAck) {
+	a.effects++
 	a.w.check.whispers(a, ack)
 	a.narrow.up(ack)
 }
