@@ -189,7 +189,7 @@ func TestA2_InversePulseSwitchesNothingOnAfterTheLoss(t *testing.T) {
 		r.send(1, wire.IntentGPIOPulse, map[string]any{"pin": "valve", "level": 0, "width": "2m"})
 		synctest.Wait()
 		r.loop.inputs <- executor.Disconnected{} // and nobody comes back
-		time.Sleep(time.Hour) // the board looks every second; on an emulated one that takes its time
+		time.Sleep(time.Hour)                    // the board looks every second; on an emulated one that takes its time
 		for _, a := range r.sim.Actuations() {
 			if a.Level == gpio.High {
 				t.Errorf("the gateway is lost, and %v after the start: %+v", time.Duration(a.At-r.start.UnixNano()), a)
