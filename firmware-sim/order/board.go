@@ -51,6 +51,11 @@ func (d *disk) outcome(c *command, attempt int) *outcome {
 	return nil
 }
 
+// driven says that a towards safe stands there as done.
+func (d *disk) driven(c *command) bool {
+	return c != nil && slices.ContainsFunc(d.done, func(o outcome) bool { return o.c == c && o.result == isDone })
+}
+
 func (d *disk) drop(c *command) {
 	d.queue = slices.DeleteFunc(d.queue, func(p place) bool { return p.c == c })
 }

@@ -325,12 +325,12 @@ func (a *board) driveSafe(w *world, p place, m message, truth *command) {
 	}
 	a.driven[key] = max(a.driven[key], mark)
 	a.own(w, key, truth)
-	if p.c != nil && a.card.outcome(p.c, p.attempt) != nil {
+	if a.card.driven(p.c) {
 		a.tell(w, outcome{p, isDone, 0})
 		return
 	}
 	a.tell(w, outcome{p, isDriven, 0})
-	if p.c != nil && a.mem.outcome(p.c, p.attempt) != nil {
+	if a.mem.driven(p.c) {
 		return
 	}
 	if p.c == nil {

@@ -176,7 +176,7 @@ func (k *checker) heardSafe(c *command, m message) {
 		k.forgedSub = k.w.subs
 		return
 	}
-	if m.compact && m.fresh && k.restored {
+	if c.low = m.compact && m.fresh && k.restored; c.low {
 		return // its number may be lower than those of the lost log; the hello puts it right
 	}
 	k.heard[c.line] = append(k.heard[c.line], seen{c, k.subOf(m.n, c), m.n})
@@ -225,8 +225,10 @@ func (k *checker) safeDriven(a *board, l int, c *command) {
 	}
 	c.begun++
 	c.drivenAt = k.w.t
-	k.begun[l] = append(k.begun[l], seen{c, c.sub, 0})
 	k.hands[l] = false
+	if !c.low {
+		k.begun[l] = append(k.begun[l], seen{c, c.sub, 0})
+	}
 }
 
 // ends sees a line driven to safe because a command ends.

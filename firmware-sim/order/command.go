@@ -62,8 +62,9 @@ type command struct {
 	cancelled bool
 	explained bool // a towards safe that was not driven, and why was told
 	drivenAt  int
-	untold    int // ticks that its cancel was not sent
-	blocks    int // ticks that it has kept newer ones from being sent
+	low       bool // heard last by a compact frame of a restored gateway before its hello
+	untold    int  // ticks that its cancel was not sent
+	blocks    int  // ticks that it has kept newer ones from being sent
 	failedAt  int
 	epoch     int  // of the log that took it
 	cut       bool // ended by the owner of the pins or by a restart

@@ -37,8 +37,7 @@ type ledger struct {
 	freed    [keys]int      // the release that the board has confirmed
 	obeyed   [keys]int      // the hold that it has
 	holder   [keys]*command // for the checker alone
-	holdRun  [keys]int      // the process that took the hold
-	freeRun  [keys]int      // and the release
+	freeRun  [keys]int      // the process that took the release
 	acts     []heardAct
 	runs     []process
 	lostSafe []safeLost
@@ -155,7 +154,7 @@ func (g *gateway) submit(w *world, c *command, n int) {
 		return
 	}
 	if c.hold {
-		g.holds[key], g.holdRun[key], g.holder[key] = n, g.runID, c
+		g.holds[key], g.holder[key] = n, c
 		g.endWaiting(w, key)
 	}
 	g.withdraw(w, key, n)

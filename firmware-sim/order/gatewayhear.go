@@ -99,7 +99,7 @@ func (g *gateway) lift(w *world) {
 		}
 	}
 	for key := range keys {
-		if w.rule.LiftSafe && g.held(key) && g.holdRun[key] == g.runID {
+		if w.rule.LiftSafe && g.held(key) {
 			g.holds[key] = g.number(w)
 		}
 		if w.rule.LiftSafe && !g.held(key) && g.freeRun[key] == g.runID {
@@ -144,8 +144,8 @@ func (g *gateway) rekey(w *world) {
 		l := lineOf[name]
 		g.holds[l] = max(g.holds[l], g.holds[lines+name])
 		g.frees[l] = max(g.frees[l], g.frees[lines+name])
-		g.holdRun[l], g.freeRun[l] = max(g.holdRun[l], g.holdRun[lines+name]), max(g.freeRun[l], g.freeRun[lines+name])
-		g.holdRun[lines+name], g.freeRun[lines+name] = 0, 0
+		g.freeRun[l] = max(g.freeRun[l], g.freeRun[lines+name])
+		g.freeRun[lines+name] = 0
 		g.holds[lines+name], g.frees[lines+name], g.freed[lines+name] = 0, 0, 0
 	}
 	for i := range g.items {
@@ -295,7 +295,11 @@ func (g *gateway) over(w *world, it *item, by int) {
 		it.st, it.by = superseded, by
 		return
 	}
-	if it.withdrawn || by > it.n && g.knows(it.key, by) || !w.rule.Believe {
+	if it.withdrawn {
+		g.end(w, it, superseded, it.by)
+		return
+	}
+	if by > it.n && g.knows(it.key, by) || !w.rule.Believe {
 		g.end(w, it, superseded, by)
 		return
 	}
@@ -315,7 +319,7 @@ func (g *gateway) over(w *world, it *item, by int) {
 
 func (g *gateway) knows(key, n int) bool {
 	return g.holds[key] == n || g.frees[key] == n ||
-		slices.ContainsFunc(g.items, func(o item) bool { return (o.key == key || !g.mapped) && o.n == n }) ||
+		slices.ContainsFunc(g.items, func(o item) bool { return (o.key == key || !g.mapped && o.c.safe()) && o.n == n }) ||
 		slices.ContainsFunc(g.lostSafe, func(x safeLost) bool { return x.key == key && x.n == n })
 }
 
