@@ -36,8 +36,11 @@ const (
 	// Throttled: over the rate limit of the narrowband listener. MQTT 5: 0x97.
 	// MQTT 3.1.1: acknowledged; the agent's own repetition is what counts.
 	Throttled
+	// Held: an output that it would move is held at its safe level. MQTT 5: 0x83.
+	// MQTT 3.1.1: like Invalid.
+	Held
 
-	reasons = int(Throttled) + 1
+	reasons = int(Held) + 1
 )
 
 // String returns the word used in JSON errors, logs and metrics.
@@ -63,6 +66,8 @@ func (r Reason) String() string {
 		return "too_large"
 	case Throttled:
 		return "throttled"
+	case Held:
+		return "held_safe"
 	}
 	return "unknown"
 }

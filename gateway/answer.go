@@ -30,6 +30,8 @@ func verdict(topics wire.Topics, taskID string, r engine.Reply, warnings []scada
 	switch r.Refused.Kind {
 	case engine.RefusedConflict:
 		v.Reason, code = broker.Conflict, scada.CodeConflict
+	case engine.RefusedHeld:
+		v.Reason, code = broker.Held, scada.CodeHeld
 	case engine.RefusedCapacity:
 		v.Reason, code = broker.Quota, scada.CodeFull
 	case engine.RefusedNoNode, engine.RefusedNotFound:

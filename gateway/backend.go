@@ -61,6 +61,21 @@ func (g *Gateway) Owed(ctx context.Context) (list []engine.Owed, err error) {
 	return list, err
 }
 
+// Waits says of unfinished instructions, by sequence, what they wait for; those that wait
+// for no other are left out.
+func (g *Gateway) Waits(ctx context.Context, seqs []uint64) (map[uint64]string, error) {
+	list := map[uint64]string{}
+	err := g.loop.ask(ctx, func(e *engine.Engine) {
+		now := g.loop.now()
+		for _, seq := range seqs {
+			if w, ok := e.Waits(now, seq); ok {
+				list[seq] = w.Why
+			}
+		}
+	})
+	return list, err
+}
+
 // Health says how the gateway is doing. It does not block.
 func (g *Gateway) Health() api.Health {
 	h := api.Health{Ready: true, Version: g.cfg.Version, Uptime: time.Since(g.start), Epoch: g.epoch, Open: int(g.open.Load())}

@@ -68,6 +68,8 @@ func (d *door) refused(w http.ResponseWriter, r *http.Request, x *engine.Refusal
 		f.Code = string(scada.CodeBadValue)
 	case engine.RefusedConflict:
 		status, f.Code, f.Field = http.StatusConflict, string(scada.CodeConflict), field
+	case engine.RefusedHeld:
+		status, f.Code = http.StatusConflict, string(scada.CodeHeld)
 	case engine.RefusedCapacity:
 		status, f.Code = http.StatusServiceUnavailable, string(scada.CodeFull)
 	case engine.RefusedNotFound:

@@ -46,6 +46,9 @@ type Watcher interface {
 	Nodes(ctx context.Context) ([]engine.NodeState, error)
 	// Owed returns the ways to safe that nobody has confirmed yet, by node and pin.
 	Owed(ctx context.Context) ([]engine.Owed, error)
+	// Waits says of unfinished instructions, by sequence, what they wait for; those that
+	// wait for no other are left out.
+	Waits(ctx context.Context, seqs []uint64) (map[uint64]string, error)
 	// Health does not block.
 	Health() Health
 }

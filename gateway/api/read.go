@@ -102,8 +102,31 @@ func (d *door) task(w http.ResponseWriter, r *http.Request) {
 	case !found:
 		d.missing(w, r, "task "+id, "see the list of tasks at /v1/tasks")
 	default:
-		send(w, http.StatusOK, scada.NewTaskView(d.o.Site, t.Task, t.Instructions, true))
+		v := scada.NewTaskView(d.o.Site, t.Task, t.Instructions, true)
+		if err := d.waits(r, &v); err != nil {
+			d.unread(w, r, err)
+			return
+		}
+		send(w, http.StatusOK, v)
 	}
+}
+
+// waits adds what unfinished instructions wait for.
+func (d *door) waits(r *http.Request, v *scada.TaskView) error {
+	var open []uint64
+	for _, in := range v.Instructions {
+		if !in.Settled {
+			open = append(open, in.Seq)
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	list, err := d.b.Waits(r.Context(), open)
+	for k := range v.Instructions {
+		v.Instructions[k].Waits = list[v.Instructions[k].Seq]
+	}
+	return err
 }
 
 func (d *door) missing(w http.ResponseWriter, r *http.Request, what, hint string) {

@@ -1,8 +1,11 @@
 package api
 
 import (
+	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
+	"unicode/utf8"
 
 	"github.com/apollo-11/apollo11/gateway/engine"
 	"github.com/apollo-11/apollo11/gateway/scada"
@@ -29,8 +32,12 @@ func (d *door) verb(w http.ResponseWriter, r *http.Request, intent string) {
 		return
 	}
 	reason := ""
-	// Clients name a type for a body that they do not send.
-	if r.ContentLength != 0 && !d.object(w, r, textField("reason", &reason)) {
+	if intent == wire.IntentSafe {
+		// Nothing that stands in the body may hinder it (docs/safety.md 12): a button sends
+		// what it likes. What can be read of a reason is taken.
+		reason = reasonIn(r)
+	} else if r.ContentLength != 0 && !d.object(w, r, textField("reason", &reason)) {
+		// Clients name a type for a body that they do not send.
 		return
 	}
 	node := r.PathValue("node")
@@ -51,6 +58,29 @@ func (d *door) verb(w http.ResponseWriter, r *http.Request, intent string) {
 	}
 	d.hand(w, r, spec, nil, "send it again: doing it twice does no harm")
 }
+
+// reasonIn reads the reason from a body that may be anything.
+func reasonIn(r *http.Request) string {
+	b, err := io.ReadAll(io.LimitReader(r.Body, maxReasonBody))
+	if err != nil {
+		return ""
+	}
+	var v struct {
+		Reason string `json:"reason"`
+	}
+	if json.Unmarshal(b, &v) != nil {
+		return ""
+	}
+	s := wire.FitText(v.Reason)
+	for len(s) > maxReason {
+		_, n := utf8.DecodeLastRuneInString(s)
+		s = s[:len(s)-n]
+	}
+	return s
+}
+
+// maxReasonBody is how much of a body is looked at for a reason.
+const maxReasonBody = 8 << 10
 
 // owed is GET /v1/safe/owed.
 func (d *door) owed(w http.ResponseWriter, r *http.Request) {

@@ -84,6 +84,23 @@ func TestVerbsCanBeRepeated(t *testing.T) {
 	}
 }
 
+// TestNoBodyHindersTheWayToSafe: a button of an HMI sends what it likes (C16).
+func TestNoBodyHindersTheWayToSafe(t *testing.T) {
+	for name, c := range map[string]struct {
+		body   string
+		header []string
+	}{
+		"text": {"xx", nil}, "a task": {writeTask, nil}, "a list": {"[]", nil}, "YAML": {"reason: x", []string{"Content-Type", "application/yaml"}},
+		"a reason that is long": {`{"reason":"` + strings.Repeat("ü", 300) + `"}`, nil}, "a body that is long": {strings.Repeat(" ", api.MaxBody+1), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, api.Options{})
+			var first submitted
+			s.call("POST", "/v1/safe/pump-1", c.body, c.header...).want(201, &first)
+		})
+	}
+}
+
 func TestBadVerbs(t *testing.T) {
 	long := strings.Repeat("x", wire.MaxNodeLen+1)
 	for name, c := range map[string]struct {
@@ -102,11 +119,11 @@ func TestBadVerbs(t *testing.T) {
 		"no node":                 {"POST", "/v1/safe", "", nil, 404, "no_such_path", ""},
 		"too many levels":         {"POST", "/v1/safe/pump-1/valve-1/x", "", nil, 404, "no_such_path", ""},
 		"a query":                 {"POST", "/v1/safe/pump-1?pin=valve-1", "", nil, 400, "unknown_field", "pin"},
-		"a task":                  {"POST", "/v1/safe/pump-1", writeTask, nil, 400, "unknown_field", "intent"},
+		"a task":                  {"POST", "/v1/release/pump-1", writeTask, nil, 400, "unknown_field", "intent"},
 		"a list":                  {"POST", "/v1/release/pump-1", "[]", nil, 400, "syntax", ""},
-		"YAML":                    {"POST", "/v1/safe/pump-1", "reason: x", []string{"Content-Type", "application/yaml"}, 415, "unsupported_media_type", ""},
-		"a reason that is long":   {"POST", "/v1/safe/pump-1", `{"reason":"` + strings.Repeat("x", 257) + `"}`, nil, 400, "too_large", "reason"},
-		"a body that is long":     {"POST", "/v1/safe/pump-1", strings.Repeat(" ", api.MaxBody+1), nil, 413, "too_large", ""},
+		"YAML":                    {"POST", "/v1/release/pump-1", "reason: x", []string{"Content-Type", "application/yaml"}, 415, "unsupported_media_type", ""},
+		"a reason that is long":   {"POST", "/v1/release/pump-1", `{"reason":"` + strings.Repeat("x", 257) + `"}`, nil, 400, "too_large", "reason"},
+		"a body that is long":     {"POST", "/v1/release/pump-1", strings.Repeat(" ", api.MaxBody+1), nil, 413, "too_large", ""},
 		"a key that is no name":   {"POST", "/v1/safe/pump-1", "", []string{"Idempotency-Key", "a/b"}, 400, "bad_value", "Idempotency-Key"},
 		"reading":                 {"GET", "/v1/safe/pump-1", "", nil, 405, "method_not_allowed", ""},
 		"reading a release":       {"GET", "/v1/release/pump-1", "", nil, 405, "method_not_allowed", ""},

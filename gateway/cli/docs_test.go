@@ -63,7 +63,7 @@ func kinds(t *testing.T) []string {
 			if !ok {
 				return true
 			}
-			how, ok := map[string]string{"condition": "standing", "incident": "incident", "alarm": "incident"}[fun.Sel.Name]
+			how, ok := map[string]string{"condition": "standing", "restate": "standing", "incident": "incident", "alarm": "incident"}[fun.Sel.Name]
 			if kind := text(call.Args[1], names); ok && kind != "" {
 				list = append(list, kind+" "+how)
 			}

@@ -122,6 +122,9 @@ func outcome(in scada.InstructionView) string {
 	if in.Percent != 0 && !in.Settled {
 		parts = append(parts, fmt.Sprintf("%d %%", in.Percent))
 	}
+	if in.Waits != "" {
+		parts = append(parts, visible(in.Waits))
+	}
 	if in.CancelBy != "" && !in.Settled {
 		parts = append(parts, "cancellation asked by "+visible(in.CancelBy))
 	}

@@ -89,6 +89,22 @@ func (e *Engine) condition(now Now, kind, subject, text string) {
 	}
 }
 
+// restate raises a condition, or gives the one that stands another text: it is not
+// cleared for that.
+func (e *Engine) restate(now Now, kind, subject, text string) {
+	k := alarmKey{kind, subject}
+	a, ok := e.alarms.standing[k]
+	if !ok {
+		e.condition(now, kind, subject, text)
+		return
+	}
+	if a.Text != text {
+		a.Text = text
+		e.alarms.standing[k] = a
+		e.raise(now, k, text)
+	}
+}
+
 // stands reports whether a condition does.
 func (e *Engine) stands(kind, subject string) bool {
 	_, ok := e.alarms.standing[alarmKey{kind, subject}]

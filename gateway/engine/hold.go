@@ -52,10 +52,10 @@ func (e *Engine) Holds() []Hold {
 }
 
 func (e *Engine) setHold(now Now, n *node, h Hold) {
-	e.clear(now, alarmHeld, n.ID)
 	n.hold = &h
 	if h.Ended() {
 		n.hold = nil
+		e.clear(now, alarmHeld, n.ID)
 	}
 	if !slices.Contains(e.newHolds, n) {
 		e.newHolds = append(e.newHolds, n)
@@ -65,8 +65,10 @@ func (e *Engine) setHold(now Now, n *node, h Hold) {
 	}
 }
 
+// alarmHold keeps the alarm about what is held: it stands throughout, and its text says
+// what is held now.
 func (e *Engine) alarmHold(now Now, n *node) {
-	e.condition(now, alarmHeld, n.ID, fmt.Sprintf("%s held at the safe level since %s by %s, until somebody releases it: apollo release %s",
+	e.restate(now, alarmHeld, n.ID, fmt.Sprintf("%s held at the safe level since %s by %s, until somebody releases it: apollo release %s",
 		n.hold.text(), time.UnixMilli(n.hold.Since).UTC().Format(time.RFC3339), n.hold.By, n.ID))
 }
 
@@ -160,10 +162,10 @@ func (n *node) refusedHeld(a wire.Act) *Refusal {
 	case "":
 		return nil
 	case "*":
-		return &Refusal{RefusedConflict, fmt.Sprintf("%s held at the safe level on node %s, and this may move any of its outputs", n.hold.text(), n.ID),
+		return &Refusal{RefusedHeld, fmt.Sprintf("%s held at the safe level on node %s, and this may move any of its outputs", n.hold.text(), n.ID),
 			fmt.Sprintf("release it first: apollo release %s", n.ID)}
 	}
-	return &Refusal{RefusedConflict, fmt.Sprintf("%s of node %s is held at its safe level", pin, n.ID),
+	return &Refusal{RefusedHeld, fmt.Sprintf("%s of node %s is held at its safe level", pin, n.ID),
 		fmt.Sprintf("release it first: apollo release %s %s", n.ID, pin)}
 }
 

@@ -216,6 +216,7 @@ const (
 	RefusedCapacity RefusalKind = 3 // 503, 0x97: try again later
 	RefusedNotFound RefusalKind = 4 // 404
 	RefusedNoNode   RefusalKind = 5 // 422, 0x99: the selector matches nothing
+	RefusedHeld     RefusalKind = 7 // 409, 0x83: its output is held at the safe level; sending it again does not help
 	// RefusedUnknown: 409: it may happen a second time, and nobody has said yes to that.
 	RefusedUnknown RefusalKind = 6
 )

@@ -64,10 +64,13 @@ type Wait struct {
 	Why string
 }
 
-// Waits says what an unfinished instruction that was not handed out waits for; false
-// if it does not wait for another one.
+// Waits says what an unfinished instruction that has not begun waits for; false if it
+// does not wait for another one.
 func (e *Engine) Waits(now Now, seq uint64) (Wait, bool) {
 	i := e.insts[seq]
+	if i != nil && !i.wants && !i.safe && i.ReceivedAt != 0 && i.StartedAt == 0 && !i.State.Settled() && i.By == 0 {
+		return e.waitsInside(i)
+	}
 	if i != nil && i.wants && !i.safe && i.node.twins.on {
 		return Wait{Why: "held back: two boards say hello as " + i.Node}, true
 	}
@@ -100,6 +103,18 @@ func (e *Engine) Waits(now Now, seq uint64) (Wait, bool) {
 		w.Why += " until " + time.UnixMilli(w.Until).UTC().Format(time.RFC3339)
 	}
 	return w, true
+}
+
+// waitsInside says what an instruction that its agent has waits for there: the one before
+// it at a line, as far as that is known here.
+func (e *Engine) waitsInside(i *inst) (Wait, bool) {
+	for k := range i.places {
+		if p := &i.places[k]; p.l != &i.node.all && p.prev != nil && !p.prev.i.State.Settled() {
+			o := p.prev.i
+			return Wait{For: o.Seq, Key: o.Key(e.cfg.Site), Why: "its board has it; it waits there for " + o.Key(e.cfg.Site)}, true
+		}
+	}
+	return Wait{}, false
 }
 
 // outWaited ends what has held its line against newer work for as long as it may, or a

@@ -37,6 +37,7 @@ const (
 	CodeUnknownNode Code = "unknown_node" // no such node, or no node matches
 	CodeNotAllowed  Code = "not_allowed"  // the client may not do this
 	CodeFull        Code = "full"         // water mark or disk; try again later
+	CodeHeld        Code = "held_safe"    // an output is held at its safe level until somebody releases it
 	CodeInternal    Code = "internal"     // a fault of the gateway
 )
 

@@ -104,6 +104,7 @@ type InstructionView struct {
 	Unlisted       uint32         `json:"unlisted,omitempty"`        // reports of progress that the timeline only counts
 	Operator       bool           `json:"operator,omitempty"`        // waits for an operator
 	OutcomeUnknown bool           `json:"outcome_unknown,omitempty"` // see engine.Instruction.OutcomeUnknown
+	Waits          string         `json:"waits,omitempty"`           // what it waits for, as GET /v1/tasks/{task_id} tells; not on topics
 	CancelBy       string         `json:"cancel_by,omitempty"`
 	Priority       string         `json:"priority"`
 	TimeoutMs      uint32         `json:"timeout_ms,omitempty"`

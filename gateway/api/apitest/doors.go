@@ -34,6 +34,19 @@ func (g *Gateway) Owed(ctx context.Context) ([]engine.Owed, error) {
 	return g.eng.Owed(), cmp.Or(g.err, ctx.Err())
 }
 
+// Waits implements api.Backend.
+func (g *Gateway) Waits(ctx context.Context, seqs []uint64) (map[uint64]string, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	list := map[uint64]string{}
+	for _, seq := range seqs {
+		if w, ok := g.eng.Waits(g.now, seq); ok {
+			list[seq] = w.Why
+		}
+	}
+	return list, cmp.Or(g.err, ctx.Err())
+}
+
 // Health implements api.Backend.
 func (g *Gateway) Health() api.Health {
 	g.mu.Lock()
