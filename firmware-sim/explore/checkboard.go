@@ -84,6 +84,9 @@ func (c *checker) actuates(a *agent, x *work, limit bool) {
 	if list := c.boards.local[a]; a.local && !x.Towards && c.w.now-list[len(list)-1].from > handSlack {
 		c.fail("local", "%s starts instruction %d (%s on %s), and its LOCAL switch has been on since %v", a.tag, x.Seq, x.Intent, x.pin, list[len(list)-1].from)
 	}
+	if !x.Towards && c.lost(a) {
+		c.fail("autonomy", "%s starts instruction %d (%s on %s), and the gateway has been gone since %v (window %v)", a.tag, x.Seq, x.Intent, x.pin, c.pins.contact[a].lostAt, a.autonomy)
+	}
 	for _, o := range a.works {
 		if o.watching == nil {
 			return // something else takes a worker, or a pin

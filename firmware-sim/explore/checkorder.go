@@ -190,7 +190,7 @@ func (c *checker) lookAtOffs() {
 func (c *checker) stillOwed(o *off) bool {
 	i := c.book.insts[o.seq]
 	lines, ok := towardsOn(o.a, &i)
-	if !ok || i.State.Settled() || i.By != 0 || i.CancelBy != "" || i.Seq == 0 || o.a.retired || o.a.second != nil {
+	if !ok || i.State.Settled() || i.By != 0 || i.CancelBy != "" || i.Seq == 0 || o.a.retired || o.a.second != nil || o.a.copies > 0 {
 		return false
 	}
 	if i.NotAfter != 0 && c.w.gateway.clock.wall() >= i.NotAfter {

@@ -303,6 +303,11 @@ func (c *checker) released(a *agent, x *work) {
 func (c *checker) reloaded(a *agent, next *pinMap) {
 	c.pins.reloads[a]++
 	for l, p := range next.byLine {
+		if f := c.line(a, l); p.maxOn > 0 && p.away(f.level) && f.until > c.w.now+p.maxOn { // the new map allows less
+			by := f.by
+			c.limit(a, p, f, p.maxOn, p.safe)
+			f.by = by
+		}
 		if was := a.pins.m.byLine[l]; p.hasSafe != was.hasSafe || p.safe != was.safe {
 			f := c.line(a, l)
 			f.newest, f.by = nil, wire.Token{}

@@ -205,8 +205,8 @@ func (c *checker) started(a *agent, x *work) {
 		if c.memory.unsure[r.token] || c.memory.older && retried || x.Towards {
 			continue
 		}
-		if p := a.pins.m.byName[x.pin]; x.owned() && p.away(x.act.Level) && p.hasSafe && r.by == a && r.acted && r.code == wire.CodeNone && r.life != a.life && !retried {
-			c.fail("owner-act", "instruction %d is tried again (%v) by itself after the end of the process in which attempt %v ran: %s was taken to its safe level then", x.Seq, x.Token, r.token, x.pin)
+		if p := a.pins.m.byName[x.pin]; x.owned() && p != nil && p.away(x.act.Level) && c.reported[r.token].Class() == wire.ClassUnknown && !retried && !c.w.reloads {
+			c.fail("owner-act", "instruction %d is tried again (%v) by itself after attempt %v, whose outcome is not known (%v): %s may have been taken to its safe level since", x.Seq, x.Token, r.token, c.reported[r.token], x.pin)
 		}
 		if r.by == a && c.reported[r.token] == wire.CodeOK || insists(x) && !retried && r.code.Class() != wire.ClassRetryable {
 			c.fail("twice", "%s of instruction %d is executed again (%v) after attempt %v, which ended with %v (card gone: %v)",

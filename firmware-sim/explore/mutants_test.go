@@ -37,11 +37,15 @@ func profileFor(f mutant.Fault) string {
 		return "restore"
 	}
 	switch f {
+	case mutant.OwnersActRetried, mutant.QueueUnoffered, mutant.HoldLost:
+		return "power"
 	case mutant.EpochIgnored, mutant.SupersededBelieved, mutant.NumberTwice, mutant.HelloForAll, mutant.TwinUnseen, mutant.RefusedIsContact, mutant.MarkForgotten:
 		return "restore"
-	case mutant.NarrowbandFirst, mutant.OffWaitsForJournal, mutant.OffWaitsForWorker, mutant.ContactStale, mutant.WithdrawalUnwritten, mutant.LateAtPin, mutant.WindowIgnored, mutant.OffWaitsForRoom:
+	case mutant.NarrowbandFirst, mutant.OffWaitsForJournal, mutant.OffWaitsForWorker, mutant.ContactStale, mutant.WithdrawalUnwritten, mutant.OffWaitsForRoom:
 		return "disk"
-	case mutant.PriorityOvertakes, mutant.KeptForever, mutant.OwnersActRetried, mutant.SafeAtCapacity, mutant.WithdrawnOffered, mutant.CompactCancelUnsent:
+	case mutant.LateAtPin:
+		return "clock"
+	case mutant.WindowIgnored, mutant.LossIsEvent, mutant.PriorityOvertakes, mutant.KeptForever, mutant.SafeAtCapacity, mutant.WithdrawnOffered, mutant.CompactCancelUnsent:
 		return "flapping"
 	}
 	return "all"

@@ -119,6 +119,11 @@ func drawPins(w *world, span time.Duration, number int) []step {
 		s := step{at: when(r, span), kind: handAway, who: r.IntN(len(w.agents)), long: between(r, 8_000, 40_000)}
 		d.list = append(d.list, s)
 		d.write(max(0, s.at-between(r, 200, 3_000)), s.who, "L0", 1, uint64(between(r, 20_000, 40_000).Milliseconds()))
+		// What waits behind a pulse begins about when the autonomy window ends.
+		if window := w.agents[s.who].autonomy; window < s.long && r.IntN(2) == 0 {
+			d.pulse(max(0, s.at-200*time.Millisecond), s.who, "L0", 1, (window - between(r, 0, 2_000)).Truncate(time.Millisecond))
+			d.write(max(0, s.at-150*time.Millisecond), s.who, "L0", 1, uint64(between(r, 20_000, 40_000).Milliseconds()))
+		}
 	}
 	return d.list
 }
