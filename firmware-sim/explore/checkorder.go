@@ -246,7 +246,7 @@ func (c *checker) mayRefuse(p *submission, r *engine.Refusal) bool {
 		return true
 	case engine.RefusedCapacity:
 		return c.w.gateway.tight && !safe
-	case engine.RefusedConflict: // something is held
+	case engine.RefusedHeld:
 		return !safe && act.Moves()
 	}
 	return false
