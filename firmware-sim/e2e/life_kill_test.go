@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apollo-11/apollo11/fieldagent/gpio"
 	"github.com/apollo-11/apollo11/gateway/scada"
 )
 
@@ -64,6 +65,9 @@ func (s *site) examine(ids, nodes []string) *audit {
 	}
 	for _, n := range nodes {
 		for _, act := range s.actuations(n) {
+			if act.Cause == gpio.CauseStart && act.Level == gpio.Low {
+				continue // the end of a pulse that a kill has cut
+			}
 			a.lines[act.Cause]++
 			id := a.owner[act.Cause]
 			if id == "" {

@@ -10,7 +10,7 @@ import (
 
 // orders is what the checker knows of the order at lines, and of the way to safe.
 type orders struct {
-	numbers   map[uint64]uint64          // order number -> the instruction that has it
+	numbers   map[numberOf]uint64        // the instruction that has it
 	offs      []*off                     // that have not been driven, told, or stood for
 	shared    map[int]string             // submissions that an equal one stands for -> its task
 	offered   map[wire.Token]*identity   // the process to which it was handed out, or which was asked after it, last
@@ -22,7 +22,7 @@ type orders struct {
 }
 
 func newOrders() orders {
-	return orders{numbers: map[uint64]uint64{}, shared: map[int]string{}, known: map[string]time.Duration{}, toldTo: map[*agent]int64{}, offered: map[wire.Token]*identity{}, whispered: map[attemptKey]wire.Code{}, held: map[string]map[string]bool{}}
+	return orders{numbers: map[numberOf]uint64{}, shared: map[int]string{}, known: map[string]time.Duration{}, toldTo: map[*agent]int64{}, offered: map[wire.Token]*identity{}, whispered: map[attemptKey]wire.Code{}, held: map[string]map[string]bool{}}
 }
 
 // off is something towards safe that is owed.
@@ -99,6 +99,12 @@ func (c *checker) begun(a *agent, x *work) {
 	}
 }
 
+// numberOf is a number in the order at a line: of one node, or of the log.
+type numberOf struct {
+	order uint64
+	node  string
+}
+
 // numbered notes the number of an instruction that was handed out: none is given out
 // twice. What never left the gateway has told its number nobody; after a restart one
 // that is above the log's own, for a node that has seen more, may serve again.
@@ -107,10 +113,14 @@ func (c *checker) numbered(i *engine.Instruction) {
 	if i.Attempt == 0 && n != i.Seq {
 		return
 	}
-	if o, ok := c.orders.numbers[n]; ok && o != i.Seq && !c.memory.older {
+	key := numberOf{n, ""}
+	if n != i.Seq {
+		key.node = i.Node // above the log's own numbers those of two nodes may be the same
+	}
+	if o, ok := c.orders.numbers[key]; ok && o != i.Seq && !c.memory.older {
 		c.fail("number-twice", "instructions %d and %d have both the number %d", o, i.Seq, n)
 	}
-	c.orders.numbers[n] = i.Seq
+	c.orders.numbers[key] = i.Seq
 }
 
 // overlaps demands that nothing runs beside what holds the same line, or is another

@@ -116,7 +116,7 @@ func (e *Engine) dispatch(now Now, i *inst) {
 		i.Sends++
 	}
 	i.sentAt = now.Mono
-	if i.firstAt == 0 {
+	if i.firstAt == 0 && !i.driven {
 		i.firstAt = now.in(0)
 	}
 	e.expectWord(now, i)

@@ -113,7 +113,7 @@ func (e *Engine) never(now Now, i *inst) {
 	if !i.flying {
 		return
 	}
-	e.effects.Confirms = append(e.effects.Confirms, Confirm{PathNarrowband, max(0, now.Mono-i.firstAt)})
+	e.windowEnds(now, i, PathNarrowband)
 	if !n.doubtful {
 		n.doubtful = true
 		if n.times++; n.times > 1 {

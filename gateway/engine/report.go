@@ -222,6 +222,13 @@ func (e *Engine) stopped(now Now, i *inst, r report) bool {
 	return true
 }
 
+// windowEnds ends the window in which nobody knew what became of what was handed out.
+func (e *Engine) windowEnds(now Now, i *inst, path Path) {
+	if i.firstAt != 0 {
+		e.effects.Confirms = append(e.effects.Confirms, Confirm{path, max(0, now.Mono-i.firstAt)})
+	}
+}
+
 // confirm enters the received step, told or implied.
 func (e *Engine) confirm(now Now, i *inst, r report) bool {
 	if i.State == StatePending {
@@ -236,7 +243,7 @@ func (e *Engine) confirm(now Now, i *inst, r report) bool {
 	}
 	if i.flying && i.ReceivedAt == 0 {
 		e.acks.confirm(now)
-		e.effects.Confirms = append(e.effects.Confirms, Confirm{r.path, max(0, now.Mono-i.firstAt)})
+		e.windowEnds(now, i, r.path)
 	}
 	e.ground(i)
 	e.unwant(i)

@@ -20,8 +20,9 @@ const (
 	alarmSafeGone  = "safe_expired"       // subject: instruction
 
 	// safeWhisper is how long after it was handed out without a word a safe frame goes
-	// over narrowband: the bound for the pin is a second beyond the round trip.
-	safeWhisper = 750 * time.Millisecond
+	// over narrowband, as a question would: the bound for the pin is a second beyond the
+	// round trip.
+	safeWhisper = askNarrowband
 	// safeAgain is the longest wait between two copies.
 	safeAgain = 5 * time.Second
 
@@ -230,7 +231,10 @@ func (e *Engine) drive(now Now, i *inst, path Path) {
 	if i == nil || !i.safe || i.driven || i.State.Settled() {
 		return
 	}
-	i.driven, i.whisperAt, i.lateAt = true, 0, 0
+	if i.flying {
+		e.windowEnds(now, i, path)
+	}
+	i.driven, i.firstAt, i.whisperAt, i.lateAt = true, 0, 0, 0
 	e.log(now, i, Entry{What: WhatDriven, Path: path, Actor: i.Node, Code: wire.CodeDriven})
 	e.onTime(now, i)
 	e.arm(now, i)

@@ -227,13 +227,14 @@ func (t *orderTrial) submit(ctx context.Context, list []*ordered) error {
 	if apart > 0 {
 		at = time.Duration(t.rnd.IntN(200)) * time.Millisecond
 	}
+	dark := time.Duration(300+t.rnd.IntN(1500)) * time.Millisecond
 	hit := make(chan error, 1)
 	go func() {
 		if err := rig.Pause(ctx, at); err != nil {
 			hit <- err
 			return
 		}
-		hit <- t.hit(ctx)
+		hit <- t.hit(ctx, dark)
 	}()
 	var errs []error
 	for k, o := range list {
@@ -249,8 +250,8 @@ func (t *orderTrial) submit(ctx context.Context, list []*ordered) error {
 	return errors.Join(append(errs, <-hit)...)
 }
 
-// hit is the fault of the round.
-func (t *orderTrial) hit(ctx context.Context) error {
+// hit is the fault of the round; dark is how long a black hole lasts.
+func (t *orderTrial) hit(ctx context.Context, dark time.Duration) error {
 	switch {
 	case t.c.Kill == "agent":
 		t.agent.Kill()
@@ -261,7 +262,7 @@ func (t *orderTrial) hit(ctx context.Context) error {
 		return err
 	case t.c.Dark:
 		t.proxy.Hold(rig.Up, rig.Down)
-		err := rig.Pause(ctx, time.Duration(300+t.rnd.IntN(1500))*time.Millisecond)
+		err := rig.Pause(ctx, dark)
 		t.proxy.Mend()
 		return err
 	}

@@ -17,6 +17,8 @@ const (
 	// that of what it drives past an agent that hangs: the token follows.
 	ownAct    = "safe:"
 	urgentAct = "safe:urgent:"
+	// frameAct stands in the place of the token where a frame over narrowband has come.
+	frameAct = "narrowband"
 )
 
 // Weigh holds every command against what the pins of each node did. All outputs of the
@@ -94,6 +96,14 @@ func (o *orderAt) weigh(owner map[string]*Account, act gpio.Actuation) error {
 		// The owner only ever goes to the safe level, or ends a pulse that it finds.
 		if act.Level != gpio.Low || !o.safe && !p.pulsed {
 			t.fault(&t.False, "%s went to %s by %s, out of nothing", o.node, act.Level, act.Cause)
+		}
+		p.pulse = nil
+		return nil
+	}
+	if urgent && token == frameAct {
+		// A safe frame names a line and no token: it only ever goes to the safe level.
+		if act.Level != gpio.Low || !o.safe {
+			t.fault(&t.False, "%s went to %s by a safe frame", o.node, act.Level)
 		}
 		p.pulse = nil
 		return nil
