@@ -18,6 +18,8 @@ type Campaign struct {
 	// TwiceEvery is how often a seed is played twice to compare the traces: 1 is
 	// always, 0 never.
 	TwiceEvery uint64
+	// Quick leaves a failing run as large as it is.
+	Quick bool
 	// Progress, if not nil, is called now and then.
 	Progress func(Summary)
 }
@@ -74,6 +76,10 @@ func (c Campaign) Run(ctx context.Context) (Summary, error) {
 	k.sum.Took = time.Since(k.began)
 	if k.err != nil || k.failing == nil {
 		return k.sum, k.err
+	}
+	if k.Quick {
+		k.sum.Failure = &Failure{First: *k.failing, Small: *k.failing}
+		return k.sum, nil
 	}
 	f, err := explain(*k.failing)
 	k.sum.Failure = f
