@@ -92,8 +92,13 @@ func (c *Core) answerCompact(seq uint64, attempt uint8, code wire.Code) {
 	}
 }
 
-// compact tells where an attempt stands on the narrowband path.
+// compact tells where an attempt stands on the narrowband path. Before the first welcome
+// nobody knows which codes the gateway can read: what an old one must be told in another
+// word ("cancelled", although nobody asked) is left to the primary path.
 func (c *Core) compact(seq uint64, attempt uint8, code wire.Code) {
+	if !c.session.met && code != code.OldCode() {
+		return
+	}
 	c.narrowbandAt = max(c.narrowbandAt, c.now.Mono) + NarrowbandGap
 	c.out.Narrowband = append(c.out.Narrowband, wire.CompactAck{Seq: seq, Attempt: attempt, Code: c.told(code)})
 }
