@@ -207,6 +207,7 @@ func (c *checker) delivered(e *engine.Effects) {
 		switch m := s.Msg.(type) {
 		case *wire.Instruction:
 			i := c.book.insts[m.Seq]
+			c.orders.limits[m.Seq] = max(c.orders.limits[m.Seq], m.NotAfter)
 			if have := c.book.tokens[m.Token]; have != (attemptOf{m.Seq, m.Attempt}) || !limitHolds(m, i.NotAfter) || i.Node != s.Node {
 				c.fail("effect-before-commit", "instruction %d is sent to %s with token %v, attempt %d, limit %d; on disk the token is %+v, the limit %d for %s",
 					m.Seq, s.Node, m.Token, m.Attempt, m.NotAfter, have, i.NotAfter, i.Node)

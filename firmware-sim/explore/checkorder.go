@@ -11,6 +11,7 @@ import (
 // orders is what the checker knows of the order at lines, and of the way to safe.
 type orders struct {
 	numbers   map[numberOf]uint64        // the instruction that has it
+	limits    map[uint64]int64           // the latest limit with which an instruction was sent
 	offs      []*off                     // that have not been driven, told, or stood for
 	shared    map[int]string             // submissions that an equal one stands for -> its task
 	offered   map[wire.Token]*identity   // the process to which it was handed out, or which was asked after it, last
@@ -22,7 +23,7 @@ type orders struct {
 }
 
 func newOrders() orders {
-	return orders{numbers: map[numberOf]uint64{}, shared: map[int]string{}, known: map[string]time.Duration{}, toldTo: map[*agent]int64{}, offered: map[wire.Token]*identity{}, whispered: map[attemptKey]wire.Code{}, held: map[string]map[string]bool{}}
+	return orders{numbers: map[numberOf]uint64{}, limits: map[uint64]int64{}, shared: map[int]string{}, known: map[string]time.Duration{}, toldTo: map[*agent]int64{}, offered: map[wire.Token]*identity{}, whispered: map[attemptKey]wire.Code{}, held: map[string]map[string]bool{}}
 }
 
 // off is something towards safe that is owed.
@@ -90,7 +91,7 @@ func (c *checker) begun(a *agent, x *work) {
 		r.acted = true
 	}
 	i := c.instOf(x.Seq, x.Token)
-	if late := c.surelyLate(a, max(i.NotAfter, x.NotAfter)); x.Towards && i.NotAfter != 0 && late > 0 {
+	if late := c.surelyLate(a, max(i.NotAfter, c.orders.limits[x.Seq])); x.Towards && i.NotAfter != 0 && late > 0 {
 		c.fail("late", "instruction %d is driven %v too late by %s, which knows that", i.Seq, late, a.id)
 	}
 	if !x.Again && c.w.story != storyBoards && // see docs/simulation.md, what is open
