@@ -1,6 +1,8 @@
 package explore
 
 import (
+	"slices"
+
 	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/executor"
@@ -84,7 +86,11 @@ func (c *checker) finishedWork(a *agent, x *work) {
 // doubt about the time.
 func (c *checker) behindLimit(a *agent, x *work) bool {
 	for seq, i := range c.book.insts {
-		if i.Node == a.id && i.NotAfter != 0 && seq < x.Seq && i.StartedAt == 0 {
+		if i.Node != a.id || i.NotAfter == 0 || seq >= x.Seq || i.StartedAt != 0 {
+			continue
+		}
+		act, err := wire.ParseAct(i.Intent, i.Args)
+		if err != nil || act.Moves() && (act.Holds == wire.HoldsBoard || x.pin == "" || slices.Contains(act.Pins, x.pin)) {
 			return true
 		}
 	}
