@@ -3,7 +3,6 @@
 package engine_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/apollo-11/apollo11/wire/mutant"
@@ -13,32 +12,14 @@ import (
 // demand breaks with each of these faults.
 func TestMutantsOfOrder(t *testing.T) {
 	six := "submit node=a pin=p1\nsubmit node=a pin=p2\nsubmit node=a pin=p3\nsubmit node=a pin=p4\nsubmit node=a pin=p5\nsubmit node=a pin=p6"
-	for _, c := range []struct {
-		fault  mutant.Fault
-		blocks []string
-		want   string // in what the last block prints
-	}{
+	bites(t, []planted{
 		{mutant.PriorityOvertakes, []string{"hello a pins=lamp:-\ngoodbye a\nsubmit node=a pin=lamp level=1\nsubmit node=a pin=lamp level=0 prio=high", "hello a pins=lamp:-"}, "send a instruction 1 "},
 		{mutant.SafeAtCapacity, []string{"config capacity=10\nhello a pins=valve:0\nsubmit node=b count=9", "submit node=a pin=valve level=0"}, "accepted"},
 		{mutant.WithdrawnOffered, []string{"hello a pins=valve:0\nsubmit node=a pin=valve level=1", "event a seq=1 received", "goodbye a lost\nsubmit node=a pin=valve level=0", "hello a pins=valve:0"}, "send a cancel 1"},
 		{mutant.SupersededBelieved, []string{"hello a pins=lamp:-\nsubmit node=a pin=lamp", "event a seq=1 processed superseded"}, "order_lost"},
 		{mutant.WindowForgets, []string{"config window=1\nhello a\n" + six, "event a seq=1 received", "event a seq=2 received", "event a seq=3 received", "event a seq=4 received\nshow"}, "2 queued"},
 		{mutant.HoldLost, []string{"hello a pins=valve:0\nsubmit node=a intent=gpio.safe", "restart\nsubmit node=a pin=valve level=1"}, "refused"},
-	} {
-		for _, planted := range []bool{false, true} {
-			if planted {
-				mutant.Plant(c.fault)
-			}
-			h, out := newHarness(t), ""
-			for _, b := range c.blocks {
-				out = h.block(b)
-			}
-			mutant.Plant(mutant.None)
-			if strings.Contains(out, c.want) == planted {
-				t.Errorf("%v planted %v:\n%s", c.fault, planted, out)
-			}
-		}
-	}
+	})
 	mutant.Plant(mutant.NumberTwice)
 	defer mutant.Plant(mutant.None)
 	if given, again := numbersAfterLoss(t); again >= given {

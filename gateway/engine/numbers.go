@@ -157,6 +157,9 @@ func (e *Engine) renumber(i *inst) {
 // and that waits for it. What a node has seen moves the counters of the site within
 // bounds only, at its hello; where they were not moved so far, the numbers are its own.
 func (n *node) behind(i *inst) {
+	if mutant.On(mutant.PriorityOvertakes) {
+		return // the number is the priority's
+	}
 	if top := max(n.given.Seq, n.numbered); stands(i.task.act) && top >= i.order() && top < 1<<62 {
 		i.Order = top + 1
 	}
