@@ -49,40 +49,77 @@ func TestA19_EveryIntentIsDeclaredWhole(t *testing.T) {
 // the executor does it is seen at the agent (fieldagent/intent).
 func TestA19_TraitsFitEachOther(t *testing.T) {
 	for _, d := range wire.Declarations() {
-		act := actOf(t, d, true)
-		must := func(holds bool, what string) {
-			if !holds {
-				t.Errorf("%s: %s: %+v", d.Name, what, act)
-			}
+		for _, what := range contradictions(t, d) {
+			t.Errorf("%s: %s: %+v", d.Name, what, d.Traits)
 		}
-		has := func(name string) bool {
-			return slices.ContainsFunc(d.Arguments, func(a wire.Argument) bool { return a.Name == name })
+		if least := actOf(t, d, false); least.Traits != d.Traits {
+			t.Errorf("%s is %+v without max_on, declared %+v", d.Name, least.Traits, d.Traits)
 		}
-		moves := !d.Still
-		must(moves || !d.Safe && !d.Pulse && !d.Leases && !d.Reboots && d.Undo == wire.UndoNothing, "what moves nothing drives, boots and leaves nothing, and there is nothing to undo")
-		must(!moves || d.Holds != wire.HoldsNothing, "what moves something holds what it moves")
-		must(!d.Watch || d.Still && d.Holds == wire.HoldsNothing && act.Lasts > 0, "a watch holds nothing, and lasts a time that it names")
-		must(!d.Pulse || act.Sets && act.Lasts > 0 && d.Holds == wire.HoldsPins && !d.Repeatable, "a pulse has a pin, a level and a time, and twice is not once")
-		must(act.Lasts == 0 || d.Pulse || d.Watch, "only a pulse and a watch take a time of their own")
-		must(!act.Sets || moves && len(act.Pins) > 0, "a level is for a pin")
-		must(act.MaxOn == 0 || d.Leases, "with max_on it leases")
-		must(!d.Leases || d.Holds == wire.HoldsPins, "what leases an output holds its line")
-		must(d.Holds != wire.HoldsPins || has("pin"), "whose pins does it hold?")
-		must(!moves || !has("pin") || d.Holds == wire.HoldsPins, "it names a pin and holds the board: it may hold the pin alone")
-		must(!d.Reboots || d.Holds == wire.HoldsBoard && !d.Repeatable, "a boot takes the whole board, and twice is not once")
-		must(d.Undo != wire.UndoLevel || len(act.Pins) == 1, "the level of which pin?")
-		must(d.Undo != wire.UndoRelease || d.Safe, "only a hold is released")
-		lasts := 0
-		for _, a := range d.Arguments {
-			if a.Lasts {
-				lasts++
-			}
+		if act := actOf(t, d, true); act.Repeatable != (d.Repeatable && act.MaxOn == 0) {
+			t.Errorf("%s with max_on would begin anew: %+v", d.Name, act)
 		}
-		must((lasts == 1) == (act.Lasts > 0) && lasts <= 1, "one argument says how long it takes")
-		least := actOf(t, d, false)
-		must(least.Repeatable == d.Repeatable, "without max_on it is as repeatable as it says")
-		must(act.Repeatable == (d.Repeatable && act.MaxOn == 0), "with max_on it would begin anew")
 	}
+	for name, flips := range map[string]map[string]func(*wire.Traits){
+		wire.IntentGPIOWrite: {
+			"still": func(d *wire.Traits) { d.Still = true }, "nothing held": func(d *wire.Traits) { d.Holds = wire.HoldsNothing },
+			"the board held": func(d *wire.Traits) { d.Holds = wire.HoldsBoard }, "a pulse": func(d *wire.Traits) { d.Pulse = true },
+			"a watch": func(d *wire.Traits) { d.Watch = true }, "no lease": func(d *wire.Traits) { d.Leases = false },
+			"undone by a release": func(d *wire.Traits) { d.Undo = wire.UndoRelease }, "a boot": func(d *wire.Traits) { d.Reboots = true },
+		},
+		wire.IntentGPIOPulse: {
+			"repeatable": func(d *wire.Traits) { d.Repeatable = true }, "no pulse": func(d *wire.Traits) { d.Pulse = false },
+		},
+		wire.IntentGPIOWatch: {
+			"no watch": func(d *wire.Traits) { d.Watch = false }, "lines held": func(d *wire.Traits) { d.Holds = wire.HoldsPins },
+			"undone": func(d *wire.Traits) { d.Undo = wire.UndoLevel },
+		},
+		wire.IntentSafe: {"still": func(d *wire.Traits) { d.Still = true }, "undone by a level": func(d *wire.Traits) { d.Undo = wire.UndoLevel; d.Safe = false }},
+		wire.IntentCollectMetrics: {"moving": func(d *wire.Traits) { d.Still = false }, "lines held": func(d *wire.Traits) { d.Holds = wire.HoldsPins },
+			"a watch": func(d *wire.Traits) { d.Watch = true }},
+		wire.IntentReboot: {"repeatable": func(d *wire.Traits) { d.Repeatable = true }, "lines held": func(d *wire.Traits) { d.Holds = wire.HoldsPins }},
+	} {
+		for what, flip := range flips {
+			d, _ := wire.Declared(name)
+			if flip(&d.Traits); len(contradictions(t, d)) == 0 {
+				t.Errorf("%s was declared wrongly, with %s, and nobody noticed", name, what)
+			}
+		}
+	}
+}
+
+// contradictions are what is wrong with a declaration by itself.
+func contradictions(t *testing.T, d wire.Declaration) (list []string) {
+	act := actOf(t, d, true)
+	must := func(holds bool, what string) {
+		if !holds {
+			list = append(list, what)
+		}
+	}
+	has := func(name string) bool {
+		return slices.ContainsFunc(d.Arguments, func(a wire.Argument) bool { return a.Name == name })
+	}
+	moves := !d.Still
+	must(moves || !d.Safe && !d.Pulse && !d.Leases && !d.Reboots && d.Undo == wire.UndoNothing, "what moves nothing drives, boots and leaves nothing, and there is nothing to undo")
+	must(!moves || d.Holds != wire.HoldsNothing, "what moves something holds what it moves")
+	must(!d.Watch || d.Still && d.Holds == wire.HoldsNothing && act.Lasts > 0, "a watch holds nothing, and lasts a time that it names")
+	must(!d.Pulse || act.Sets && act.Lasts > 0 && d.Holds == wire.HoldsPins && !d.Repeatable, "a pulse has a pin, a level and a time, and twice is not once")
+	must(act.Lasts == 0 || d.Pulse || d.Watch, "only a pulse and a watch take a time of their own")
+	must(!act.Sets || moves && len(act.Pins) > 0, "a level is for a pin")
+	must(act.MaxOn == 0 || d.Leases, "with max_on it leases")
+	must(!d.Leases || d.Holds == wire.HoldsPins, "what leases an output holds its line")
+	must(d.Holds != wire.HoldsPins || has("pin"), "whose pins does it hold?")
+	must(!moves || !has("pin") || d.Holds == wire.HoldsPins, "it names a pin and holds the board: it may hold the pin alone")
+	must(!d.Reboots || d.Holds == wire.HoldsBoard && !d.Repeatable, "a boot takes the whole board, and twice is not once")
+	must(d.Undo != wire.UndoLevel || len(actOf(t, d, false).Pins) == 1, "the level of which pin?")
+	must(d.Undo != wire.UndoRelease || d.Safe, "only a hold is released")
+	lasts := 0
+	for _, a := range d.Arguments {
+		if a.Lasts {
+			lasts++
+		}
+	}
+	must((lasts == 1) == (act.Lasts > 0) && lasts <= 1, "one argument says how long it takes")
+	return list
 }
 
 // actOf is what the example of an intent means.
