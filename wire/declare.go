@@ -2,6 +2,8 @@ package wire
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -13,6 +15,16 @@ const (
 	HoldsBoard   Holding = 0 // all lines of the board
 	HoldsPins    Holding = 1 // those of the pins that its arguments name
 	HoldsNothing Holding = 2
+)
+
+// Undo says what takes back what an intent has done.
+type Undo uint8
+
+// The ways. What is not said can't be taken back.
+const (
+	UndoNothing Undo = 0
+	UndoLevel   Undo = 1 // its pin is set to the level that it had before
+	UndoRelease Undo = 2 // its hold is released
 )
 
 // Traits are what everybody must know of an intent: doors, engine, agent, tools and
@@ -33,6 +45,15 @@ type Traits struct {
 	Reboots bool
 	// Safe says that it drives safe levels, whatever they are: always towards safe.
 	Safe bool
+	// Release says that it ends the hold of a gpio.safe.
+	Release bool
+	// Pulse says that it drives its level for as long as it lasts, and the other one
+	// after that.
+	Pulse bool
+	// Leases says that it may leave an output away from its safe level when it is done.
+	// The owner of the pins ends that by itself, and that is told.
+	Leases bool
+	Undo   Undo
 }
 
 // Careful takes the word of an agent that an intent moves something (Hello.Actuating):
@@ -44,11 +65,6 @@ func (t Traits) Careful(actuates bool) Traits {
 	return t
 }
 
-// argument is a name and what it means, for people and tools.
-type argument struct {
-	name, text string
-}
-
 // Declaration is one intent, whole: what is not here is nowhere. One without Traits is
 // taken to move something and to hold the whole board.
 type Declaration struct {
@@ -56,11 +72,12 @@ type Declaration struct {
 	// Text says in a few words what it does.
 	Text string
 	Traits
-	// Arguments are their names and what they mean, in the order of the documents.
-	arguments []argument
-	parse     func(map[string]any) (Args, error)
-	// act says what the arguments mean for lines and time; nil for nothing.
-	act func(Args) Act
+	// Arguments are in the order of the documents. They are parsed, written in their
+	// canonical form and understood by what stands here, so that none can be forgotten.
+	Arguments []Argument
+
+	parse func(map[string]any) (Args, error)
+	act   func(Args) Act
 }
 
 // Act is what an instruction does with its lines, as far as its own arguments tell.
@@ -70,13 +87,11 @@ type Act struct {
 	// a safe level.
 	Pins []string
 	// Sets says that it drives Level first. With Pulse it ends at the other level.
-	Sets, Level, Pulse bool
+	Sets, Level bool
 	// Lasts is how long it takes by itself: its time limit must leave room for that.
 	Lasts time.Duration
 	// MaxOn is the time after which the level falls back, 0 for what the pin map says.
 	MaxOn time.Duration
-	// Release ends the hold of a gpio.safe.
-	Release bool
 }
 
 // Moves reports whether it may change something at the board.
@@ -103,130 +118,88 @@ func (a Act) Towards(safe func(pin string) (level, ok bool)) bool {
 	return true
 }
 
-// declarations is the table. Its order is that of the documents.
-var declarations = []Declaration{
-	{
-		Name: IntentGPIOWrite, Text: "set an output", Traits: Traits{Holds: HoldsPins, Repeatable: true},
-		arguments: []argument{argPin, argLevel, {"max_on", "time after which the output goes to its safe level by itself"}},
-		parse: func(m map[string]any) (Args, error) {
-			pin, err := pinArg(m)
-			if err != nil {
-				return nil, err
-			}
-			level, err := levelArg(m, false)
-			if err != nil {
-				return nil, err
-			}
-			maxOn, err := leaseSpan.arg(m)
-			if err != nil {
-				return nil, err
-			}
-			return GPIOWrite{pin, level, maxOn}, nil
-		},
-		act: func(args Args) Act {
-			a := args.(GPIOWrite)
-			return Act{Pins: []string{a.Pin}, Sets: true, Level: a.Level, MaxOn: a.MaxOn}
-		},
-	},
-	{
-		Name: IntentGPIORead, Text: "read a pin", Traits: Traits{Still: true, Holds: HoldsPins, Repeatable: true},
-		arguments: []argument{argPin},
-		parse: func(m map[string]any) (Args, error) {
-			pin, err := pinArg(m)
-			if err != nil {
-				return nil, err
-			}
-			return GPIORead{pin}, nil
-		},
-		act: func(args Args) Act { return Act{Pins: []string{args.(GPIORead).Pin}} },
-	},
-	{
-		Name: IntentGPIOPulse, Text: "set an output for a time, timed by the agent", Traits: Traits{Holds: HoldsPins},
-		arguments: []argument{argPin, {"level", "of the pulse, 1 if it is left out"}, {"width", "how long the pulse lasts"}},
-		parse: func(m map[string]any) (Args, error) {
-			pin, err := pinArg(m)
-			if err != nil {
-				return nil, err
-			}
-			level, err := levelArg(m, true)
-			if err != nil {
-				return nil, err
-			}
-			width, err := pulseSpan.arg(m)
-			if err != nil {
-				return nil, err
-			}
-			return GPIOPulse{pin, level, width}, nil
-		},
-		act: func(args Args) Act {
-			a := args.(GPIOPulse)
-			return Act{Pins: []string{a.Pin}, Sets: true, Level: a.Level, Pulse: true, Lasts: a.Width}
-		},
-	},
-	{
-		Name: IntentGPIOWatch, Text: "report the edges of an input for a time",
-		Traits:    Traits{Still: true, Holds: HoldsNothing, Repeatable: true, Watch: true},
-		arguments: []argument{argPin, {"edge", "rising, falling or both"}, {"for", "how long"}, {"every", "time between two reports"}},
-		parse:     watchArgs,
-		act: func(args Args) Act {
-			a := args.(GPIOWatch)
-			return Act{Pins: []string{a.Pin}, Lasts: a.For}
-		},
-	},
-	{
-		Name: IntentSafe, Text: "drive outputs to their safe levels and hold them there",
-		Traits:    Traits{Holds: HoldsPins, Repeatable: true, Safe: true},
-		arguments: []argument{argPinOrAll},
-		parse: func(m map[string]any) (Args, error) {
-			pin, err := pinOrAllArg(m)
-			if err != nil {
-				return nil, err
-			}
-			return GPIOSafe{pin}, nil
-		},
-		act: func(args Args) Act { return Act{Pins: onePin(args.(GPIOSafe).Pin)} },
-	},
-	{
-		// It moves nothing and waits for no line, but it has a number all the same: a
-		// hold that is younger than it (Order, or Seq) stays, and it ends superseded.
-		Name: IntentRelease, Text: "let outputs that gpio.safe holds be set again",
-		Traits:    Traits{Still: true, Holds: HoldsNothing, Repeatable: true},
-		arguments: []argument{argPinOrAll},
-		parse: func(m map[string]any) (Args, error) {
-			pin, err := pinOrAllArg(m)
-			if err != nil {
-				return nil, err
-			}
-			return GPIORelease{pin}, nil
-		},
-		act: func(args Args) Act { return Act{Pins: onePin(args.(GPIORelease).Pin), Release: true} },
-	},
-	{
-		Name: IntentCollectMetrics, Text: "report the board's health figures", Traits: Traits{Still: true, Holds: HoldsNothing, Repeatable: true},
-		parse: func(map[string]any) (Args, error) { return CollectMetrics{}, nil },
-	},
-	{
-		Name: IntentReboot, Text: "boot the board again, once", Traits: Traits{Holds: HoldsBoard, Reboots: true},
-		parse: func(map[string]any) (Args, error) { return Reboot{}, nil },
-	},
+// Args is the checked argument set of a built-in intent, in its own type: GPIOWrite,
+// GPIORead and so on, each beside its declaration.
+type Args interface {
+	// Map is the canonical form, which ParseArgs reads back to the same value.
+	Map() map[string]any
 }
 
-var (
-	argPin      = argument{"pin", "name of the pin"}
-	argPinOrAll = argument{"pin", "name of the pin; all outputs with a safe level if it is left out"}
-	argLevel    = argument{"level", "1 or 0, true or false, on or off, high or low"}
-)
+// intent is a declaration together with the type of its arguments.
+type intent[A Args] struct {
+	name      string
+	arguments []argument[A]
+}
 
-var declared = func() map[string]*Declaration {
-	m := map[string]*Declaration{}
-	for i := range declarations {
-		m[declarations[i].Name] = &declarations[i]
+// declared is the table. Each file intent_*.go adds its own while the package is
+// initialised, so that no list has to name it, and nothing ever changes it afterwards.
+var declared = map[string]*Declaration{}
+
+// declare adds an intent to the table.
+func declare[A Args](name, text string, t Traits, arguments ...argument[A]) *intent[A] {
+	if declared[name] != nil {
+		panic("bug: " + name + " is declared twice")
+	}
+	in := &intent[A]{name, arguments}
+	d := &Declaration{Name: name, Text: text, Traits: t, parse: in.parse, act: in.act}
+	for _, a := range arguments {
+		d.Arguments = append(d.Arguments, a.Argument)
+	}
+	declared[name] = d
+	return in
+}
+
+func (in *intent[A]) parse(m map[string]any) (Args, error) {
+	var a A
+	for _, arg := range in.arguments {
+		if err := arg.read(m, &a); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// canonical is the map of an argument set, nil for an empty one.
+func (in *intent[A]) canonical(a A) map[string]any {
+	var m map[string]any
+	for _, arg := range in.arguments {
+		if v := arg.value(&a); v != nil {
+			if m == nil {
+				m = map[string]any{}
+			}
+			m[arg.Canonical] = v
+		}
 	}
 	return m
-}()
+}
 
-// Declarations lists the built-in intents in the order of the documents.
-func Declarations() []Declaration { return append([]Declaration(nil), declarations...) }
+// act is what arguments mean for lines and time; the most careful act if they are those
+// of another intent.
+func (in *intent[A]) act(args Args) Act {
+	a, ok := args.(A)
+	if !ok {
+		return Act{}
+	}
+	act := Act{Traits: declared[in.name].Traits}
+	for _, arg := range in.arguments {
+		if arg.means != nil {
+			arg.means(&a, &act)
+		}
+	}
+	// "On for ten minutes" would begin anew.
+	act.Repeatable = act.Repeatable && act.MaxOn == 0
+	return act
+}
+
+// Declarations lists the built-in intents in the order of the documents: by name.
+func Declarations() []Declaration {
+	list := make([]Declaration, 0, len(declared))
+	for _, d := range declared {
+		list = append(list, *d)
+	}
+	slices.SortFunc(list, func(a, b Declaration) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
 
 // Declared returns the declaration of a built-in intent.
 func Declared(intent string) (Declaration, bool) {
@@ -240,7 +213,7 @@ func Declared(intent string) (Declaration, bool) {
 // TraitsOf returns the traits of any intent: the most careful ones of one that is not
 // built in.
 func TraitsOf(intent string) Traits {
-	d, ok := Declared(intent)
+	d, ok := declared[intent]
 	if !ok {
 		return Traits{}
 	}
@@ -260,32 +233,44 @@ func ParseArgs(intent string, m map[string]any) (Args, error) {
 	if d == nil {
 		return nil, &ArgError{Field: "", Problem: fmt.Sprintf("%q is not a built-in intent", clip(intent))}
 	}
-	if err := onlyArgs(intent, m, d.known()...); err != nil {
+	if err := d.onlyKnown(m); err != nil {
 		return nil, err
 	}
 	return d.parse(m)
 }
 
-// known are the names under which arguments may come: a duration also as a number
-// of milliseconds.
-func (d *Declaration) known() []string {
-	var names []string
-	for _, a := range d.arguments {
-		names = append(names, a.name)
-		if isSpan(a.name) {
-			names = append(names, a.name+"_ms")
+// onlyKnown refuses an argument that the intent does not have.
+func (d *Declaration) onlyKnown(m map[string]any) error {
+	var known, unknown []string
+	for _, a := range d.Arguments {
+		known = append(known, a.Names()...)
+	}
+	for k := range m {
+		if !slices.Contains(known, k) {
+			unknown = append(unknown, k)
 		}
 	}
-	return names
+	if len(unknown) == 0 {
+		return nil
+	}
+	slices.Sort(unknown)
+	hint := d.Name + " takes no arguments"
+	if len(known) > 0 {
+		hint = d.Name + " takes " + strings.Join(known, ", ")
+	}
+	return &ArgError{clip(unknown[0]), "unknown argument", hint}
 }
 
-// Arguments lists the names of the arguments and what they mean, in pairs.
-func (d Declaration) Arguments() [][2]string {
-	var list [][2]string
-	for _, a := range d.arguments {
-		list = append(list, [2]string{a.name, a.text})
+// Example are arguments as a person would write them: all of them, or those that are
+// needed.
+func (d Declaration) Example(all bool) map[string]any {
+	m := map[string]any{}
+	for _, a := range d.Arguments {
+		if all || !a.Optional {
+			m[a.Name] = a.Example
+		}
 	}
-	return list
+	return m
 }
 
 // ActOf is what checked arguments mean. nil is for the arguments of an intent that is
@@ -295,14 +280,7 @@ func ActOf(intent string, args Args) Act {
 	if d == nil || args == nil {
 		return Act{}
 	}
-	var a Act
-	if d.act != nil {
-		a = d.act(args)
-	}
-	a.Traits = d.Traits
-	// "On for ten minutes" would begin anew.
-	a.Repeatable = a.Repeatable && a.MaxOn == 0
-	return a
+	return d.act(args)
 }
 
 // ParseAct reads encoded arguments and says what they mean. Those of an intent that is
@@ -310,7 +288,7 @@ func ActOf(intent string, args Args) Act {
 // the reason.
 func ParseAct(intent string, encoded RawMap) (Act, error) {
 	if !BuiltIn(intent) {
-		return ActOf(intent, nil), nil
+		return Act{}, nil
 	}
 	m, err := DecodeMap(encoded)
 	if err != nil {
@@ -321,18 +299,4 @@ func ParseAct(intent string, encoded RawMap) (Act, error) {
 		return Act{}, err
 	}
 	return ActOf(intent, args), nil
-}
-
-func onePin(pin string) []string {
-	if pin == "" {
-		return nil
-	}
-	return []string{pin}
-}
-
-func pinOrAllArg(m map[string]any) (string, error) {
-	if _, ok := m["pin"]; !ok {
-		return "", nil
-	}
-	return pinArg(m)
 }

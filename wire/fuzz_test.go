@@ -115,14 +115,19 @@ func FuzzParseKey(f *testing.F) {
 // accepted has a canonical form that is read back to the same.
 func FuzzParseArgs(f *testing.F) {
 	var intents []string
+	seeds := []string{`{}`, `{"pin":17}`, `{"pin":"GPIO17","width":"500ms","level":0}`, `{"pin":"GPIO17","width_ms":"500.0"}`, `{"pin":"GPIO17","width_ms":1e300}`, `{"":null}`}
 	for _, d := range wire.Declarations() {
 		intents = append(intents, d.Name)
+		for _, all := range []bool{true, false} {
+			s, err := json.Marshal(d.Example(all))
+			if err != nil {
+				f.Fatal(err)
+			}
+			seeds = append(seeds, string(s))
+		}
 	}
 	for i := range intents {
-		for _, s := range []string{
-			`{}`, `{"pin":"GPIO17","level":"on"}`, `{"pin":"GPIO17"}`, `{"pin":17}`, `{"pin":"GPIO17","width":"500ms","level":0}`,
-			`{"pin":"GPIO17","width_ms":"500.0"}`, `{"pin":"GPIO17","width_ms":1e300}`, `{"":null}`,
-		} {
+		for _, s := range seeds {
 			f.Add(uint8(i), []byte(s))
 			b, err := wire.EncodeMap(object(f, s), wire.MaxArgsBytes)
 			if err != nil {

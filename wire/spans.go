@@ -2,127 +2,79 @@ package wire
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
-// Bounds of the durations in arguments. Below a millisecond an agent cannot time
-// anything. What looks like a count of 2^31 ms is no duration but a mistake.
-const (
-	// MinPulse and MaxPulse bound a pulse; an hour is longer than anything that
-	// should be called one.
-	MinPulse = time.Millisecond
-	MaxPulse = time.Hour
-	// MinLease and MaxLease bound max_on of a write. What is shorter is a pulse; the
-	// longest is the last whole day below 2^31 ms.
-	MinLease = 10 * time.Millisecond
-	MaxLease = 24 * 24 * time.Hour
-	// MinWatch and MaxWatch bound for of a watch: an instruction lasts a day at
-	// most.
-	MinWatch = 100 * time.Millisecond
-	MaxWatch = 24 * time.Hour
-	// MinEvery and MaxEvery bound how often a watch reports.
-	MinEvery     = 100 * time.Millisecond
-	MaxEvery     = time.Hour
-	DefaultEvery = time.Second
-)
-
-// Edge says which edges a watch reports.
-type Edge uint8
-
-// The edges.
-const (
-	EdgeBoth    Edge = 0
-	EdgeRising  Edge = 1 // to active
-	EdgeFalling Edge = 2 // to inactive
-)
-
-// String is the word in the arguments.
-func (e Edge) String() string {
-	switch e {
-	case EdgeRising:
-		return "rising"
-	case EdgeFalling:
-		return "falling"
-	}
-	return "both"
-}
-
-// GPIOWatch are the arguments of gpio.watch: the edges of the pin are reported
-// for a time.
-type GPIOWatch struct {
-	Pin   string
-	Edge  Edge
-	For   time.Duration // whole milliseconds, MinWatch to MaxWatch
-	Every time.Duration // between two reports, whole milliseconds, MinEvery to MaxEvery
-}
-
-// Map implements Args.
-func (a GPIOWatch) Map() map[string]any {
-	return map[string]any{"pin": a.Pin, "edge": a.Edge.String(),
-		"for_ms": uint64(a.For.Milliseconds()), "every_ms": uint64(a.Every.Milliseconds())}
-}
-
-func watchArgs(m map[string]any) (Args, error) {
-	var a GPIOWatch
-	var err error
-	if a.Pin, err = pinArg(m); err != nil {
-		return nil, err
-	}
-	if a.Edge, err = edgeArg(m); err != nil {
-		return nil, err
-	}
-	if a.For, err = watchSpan.arg(m); err != nil {
-		return nil, err
-	}
-	if a.Every, err = everySpan.arg(m); err != nil {
-		return nil, err
-	}
-	if a.Every == 0 {
-		a.Every = DefaultEvery
-	}
-	return a, nil
-}
-
-func edgeArg(m map[string]any) (Edge, error) {
-	const hint = `write "rising", "falling" or "both"`
-	v, ok := m["edge"]
-	if !ok {
-		return EdgeBoth, nil
-	}
-	s, isText := v.(string)
-	for _, e := range []Edge{EdgeBoth, EdgeRising, EdgeFalling} {
-		if isText && strings.EqualFold(s, e.String()) {
-			return e, nil
-		}
-	}
-	return 0, &ArgError{"edge", "is " + describe(v), hint}
-}
-
 // span is a duration in arguments: as text with a unit under its name, or as a
-// number of milliseconds under the name with _ms.
+// number of milliseconds under the name with _ms. Below a millisecond an agent cannot
+// time anything. What looks like a count of 2^31 ms is no duration but a mistake.
 type span struct {
 	name, example string
-	optional      bool // 0 if it is left out
-	what          string
+	what          string // begins the sentence about its limits
 	least, most   time.Duration
+	optional      bool
+	absent        time.Duration // what it is if it is left out, 0 for nothing
 }
 
-var (
-	pulseSpan = span{"width", "500ms", false, "a pulse lasts", MinPulse, MaxPulse}
-	leaseSpan = span{"max_on", "10m", true, "a lease lasts", MinLease, MaxLease}
-	watchSpan = span{"for", "10m", false, "a watch lasts", MinWatch, MaxWatch}
-	everySpan = span{"every", "1s", true, "a watch reports every", MinEvery, MaxEvery}
+// spanOf is a duration that means nothing for lines and time limits.
+func spanOf[A any](text string, s span, field func(*A) *time.Duration) argument[A] {
+	accepted := fmt.Sprintf("a duration with unit (`\"%s\"`) or a number of milliseconds; %s to %s, whole milliseconds", s.example, brief(s.least), brief(s.most))
+	switch {
+	case s.absent != 0:
+		accepted += "; " + brief(s.absent) + " if it is left out"
+	case s.optional:
+		accepted += "; may be left out"
+	}
+	return argument[A]{
+		Argument: Argument{Name: s.name, Text: text, Accepted: accepted, Canonical: s.name + "_ms", Becomes: "`" + s.name + "_ms`", Optional: s.optional, Example: s.example},
+		read: func(m map[string]any, a *A) (err error) {
+			*field(a), err = s.read(m)
+			return err
+		},
+		value: func(a *A) any {
+			if *field(a) == 0 {
+				return nil
+			}
+			return uint64(field(a).Milliseconds())
+		},
+	}
+}
+
+// lasts is a duration that the execution takes by itself: its time limit leaves room
+// for that.
+func lasts[A any](text string, s span, field func(*A) *time.Duration) argument[A] {
+	arg := spanOf(text, s, field)
+	arg.Lasts = true
+	arg.means = func(a *A, act *Act) { act.Lasts = *field(a) }
+	return arg
+}
+
+// MinLease and MaxLease bound max_on. What is shorter is a pulse; the longest is the
+// last whole day below 2^31 ms.
+const (
+	MinLease = 10 * time.Millisecond
+	MaxLease = 24 * 24 * time.Hour
 )
 
-// isSpan reports whether an argument of this name is a duration.
-func isSpan(name string) bool {
-	for _, s := range []span{pulseSpan, leaseSpan, watchSpan, everySpan} {
-		if s.name == name {
-			return true
+// maxOn makes a level a lease (C13).
+func maxOn[A any](field func(*A) *time.Duration) argument[A] {
+	arg := spanOf("time after which the output goes to its safe level by itself",
+		span{name: "max_on", example: "10m", what: "a lease lasts", least: MinLease, most: MaxLease, optional: true}, field)
+	arg.means = func(a *A, act *Act) { act.MaxOn = *field(a) }
+	return arg
+}
+
+// brief is a duration as the documents have it.
+func brief(d time.Duration) string {
+	for _, u := range []struct {
+		is   time.Duration
+		name string
+	}{{24 * time.Hour, "days"}, {time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}} {
+		if d%u.is == 0 && (u.is < 24*time.Hour || d > u.is) {
+			return fmt.Sprintf("%d %s", d/u.is, u.name)
 		}
 	}
-	return false
+	return fmt.Sprintf("%d ms", d.Milliseconds())
 }
 
 func (s span) hint() string {
@@ -135,7 +87,7 @@ func (s span) hint() string {
 
 func (s span) limits() string { return fmt.Sprintf("%s %v to %v", s.what, s.least, s.most) }
 
-func (s span) arg(m map[string]any) (time.Duration, error) {
+func (s span) read(m map[string]any) (time.Duration, error) {
 	number := s.name + "_ms"
 	text, hasText := m[s.name]
 	num, hasNum := m[number]
@@ -162,7 +114,7 @@ func (s span) arg(m map[string]any) (time.Duration, error) {
 		}
 		return s.check(number, time.Duration(ms)*time.Millisecond)
 	case s.optional:
-		return 0, nil
+		return s.absent, nil
 	}
 	return 0, &ArgError{s.name, "is missing", s.hint()}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/apollo-11/apollo11/wire"
 )
 
-var update = flag.Bool("update", false, "add new golden vectors; existing ones never change")
+var update = flag.Bool("update", false, "write the tables of intents in docs/wire.md, and add new golden vectors; existing ones never change")
 
 // vector is one line of the contract with every agent that was ever shipped.
 type vector struct {

@@ -13,20 +13,23 @@
 //
 // Three things, and a test for each that is left out or does not fit the others:
 //
-//  1. Its declaration in wire/declare.go: name, text, arguments, the traits that doors,
-//     gateway and agent go by (does it move anything, which lines does it hold, may it
-//     be repeated), and what its arguments mean for lines and time (Act: the pins that
-//     it names, Sets and Level if it drives a level that is known beforehand). Its name
-//     and the type of its arguments stand beside the others in wire/intents.go.
+//  1. Its declaration, a file of its own in package wire (intent_read.go is a short one):
+//     name, text, the traits that doors, gateway and agent go by (does it move anything,
+//     which lines does it hold, may it be repeated, does it leave a lease, what undoes it),
+//     the type of its arguments, and each argument with the field that it fills in. How an
+//     argument is parsed and written, what it means for lines and time, an example and its
+//     text come with it. The tables of docs/wire.md are written from that by
+//     go test ./wire -run Documented -update.
 //
 //  2. One file here, which adds it. No other file names it.
 //
 //     // gpio.read: the level of an input, or the commanded level of an output.
 //     var _ = builtIn(func(b Board) Intent { return Typed(wire.IntentGPIORead, b.checkRead, b.read) })
 //
-//  3. Its lines in the tables of docs/operator.md (what it does) and docs/wire.md (its
-//     traits and arguments), and an example in fits_test.go, by which the declaration is
-//     held against what the executor does.
+//  3. Its line in the table of docs/operator.md: what it does, for whoever uses it.
+//
+// The tests here play the examples of its arguments and hold what it does against what it
+// declares; nothing in them names an intent.
 //
 // The executor gets its arguments parsed and in their own type. What it moves it moves
 // through Pins, which asks right before a pin moves whether it still may; what its

@@ -207,15 +207,24 @@ func TestA19_EveryDeclaredIntentIsHereAndDocumented(t *testing.T) {
 	for _, d := range wire.Declarations() {
 		declared[d.Name] = true
 		if _, refused := r.Check(d.Name, nil); refused != nil && refused.Code == wire.CodeUnknownIntent {
-			t.Errorf("%s is declared in wire/declare.go and has no executor: add a file that adds it, see doc.go", d.Name)
+			t.Errorf("%s is declared in package wire and has no executor: add a file that adds it, see doc.go", d.Name)
 		}
 		if !strings.Contains(string(docs), "\n| `"+d.Name+"` |") {
 			t.Errorf("%s has no line in the table of intents in docs/operator.md", d.Name)
 		}
 	}
+	_, table, _ := strings.Cut(string(docs), "\n## What a board can do\n")
+	table, _, _ = strings.Cut(table, "\n#")
+	for line := range strings.Lines(table) {
+		if name, row := strings.CutPrefix(line, "| `"); row {
+			if name, _, _ = strings.Cut(name, "`"); !declared[name] {
+				t.Errorf("docs/operator.md has a line for %s, which is not built in", name)
+			}
+		}
+	}
 	for _, name := range r.Names() {
 		if !declared[name] {
-			t.Errorf("%s has an executor and no declaration in wire/declare.go", name)
+			t.Errorf("%s has an executor and no declaration in package wire", name)
 		}
 	}
 }

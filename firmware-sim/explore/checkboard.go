@@ -165,7 +165,7 @@ func (c *checker) handResult(a *agent, seq uint64, t wire.Token, code wire.Code)
 }
 
 func actuating(intent string) bool {
-	return intent != wire.IntentGPIORead && intent != wire.IntentGPIOWatch && intent != wire.IntentRelease
+	return !wire.TraitsOf(intent).Still
 }
 
 // edgesOf is how many edges an input has had, and how many of them were lost.

@@ -142,7 +142,7 @@ func (c *checker) surelyLate(a *agent, limit int64) time.Duration {
 // insistent reports whether an intent must not be executed again when the
 // outcome of an attempt is not known.
 func insistent(intent string) bool {
-	return intent == wire.IntentGPIOPulse || intent == intentTurn
+	return !wire.TraitsOf(intent).Repeatable
 }
 
 // insists is the same for an execution: "on for ten seconds" would begin anew.
@@ -181,7 +181,7 @@ func (c *checker) started(a *agent, x *work) {
 			c.fail("late", "instruction %d has a limit and is started by %s, which cannot know the time", i.Seq, a.id)
 		}
 	}
-	if x.Intent == wire.IntentGPIOWatch {
+	if x.act.Watch {
 		c.begunWatch(a, x)
 	} else if actuating(x.Intent) {
 		c.actuates(a, x, i.NotAfter != 0)

@@ -32,7 +32,7 @@ func (d *door) verb(w http.ResponseWriter, r *http.Request, intent string) {
 		return
 	}
 	reason := ""
-	if intent == wire.IntentSafe {
+	if wire.TraitsOf(intent).Safe {
 		// Nothing that stands in the body may hinder it (docs/safety.md 12): a button sends
 		// what it likes. What can be read of a reason is taken.
 		reason = reasonIn(r)

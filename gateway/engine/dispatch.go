@@ -360,16 +360,9 @@ func (e *Engine) giveUp(now Now, i *inst, reason, detail string) {
 // so that an unknown outcome may be cured by another attempt without asking
 // anybody (C6). "On for ten minutes" would begin anew. Of intents that the gateway
 // does not know it assumes the worst.
-func repeatable(i *Instruction) bool {
-	switch i.Intent {
-	case wire.IntentGPIOWrite:
-		if !maxOn(i) || mutant.On(mutant.LeaseRepeated) {
-			return true
-		}
-	case wire.IntentGPIORead, wire.IntentGPIOWatch, wire.IntentCollectMetrics:
-		return true
-	}
-	return mutant.On(mutant.UnknownRepeated)
+func repeatable(i *inst) bool {
+	return i.task.act.Repeatable || mutant.On(mutant.UnknownRepeated) ||
+		mutant.On(mutant.LeaseRepeated) && wire.TraitsOf(i.Intent).Repeatable
 }
 
 // retry decides on another attempt, if the policy, the deadline and the

@@ -31,7 +31,7 @@ func (l *Lease) Over() bool { return l.End != 0 && l.End != wire.LeaseFailed }
 
 // leased reads from a result whether it begins a lease, nil if not.
 func leased(intent string, code wire.Code, payload wire.RawMap) *Lease {
-	if intent != wire.IntentGPIOWrite || code != wire.CodeOK {
+	if !wire.TraitsOf(intent).Leases || code != wire.CodeOK {
 		return nil
 	}
 	m, err := wire.DecodeMap(payload)
@@ -46,16 +46,6 @@ func leased(intent string, code wire.Code, payload wire.RawMap) *Lease {
 	l := &Lease{Pin: pin, Until: int64(until)}
 	l.MaxOnMs, _ = m["max_on_ms"].(uint64)
 	return l
-}
-
-// maxOn reports whether the arguments of an instruction name a time: then another
-// attempt would begin it anew.
-func maxOn(i *Instruction) bool {
-	if i.Intent != wire.IntentGPIOWrite {
-		return false
-	}
-	m, err := wire.DecodeMap(i.Args)
-	return err == nil && m["max_on_ms"] != nil
 }
 
 // leaseEnded takes in the end of a lease. The instruction has usually finished long

@@ -188,7 +188,7 @@ func (e *Engine) again(now Now, i *inst, why string) bool {
 // with a safe level is not: the output was taken to safe for a reason, and only what
 // leads there goes on by itself (docs/safety.md 8).
 func (e *Engine) mayRepeat(i *inst, code wire.Code, reason string) bool {
-	if !repeatable(&i.Instruction) {
+	if !repeatable(i) {
 		return false
 	}
 	ended := code.Class() == wire.ClassUnknown || reason == ReasonForgotten

@@ -68,5 +68,6 @@ func (i *inst) owedFor() string {
 // cannot reports whether a node is known to have an agent from before the rules, which
 // knows neither gpio.safe nor gpio.release.
 func (n *node) cannot(intent string) bool {
-	return (intent == wire.IntentSafe || intent == wire.IntentRelease) && len(n.Intents) > 0 && !slices.Contains(n.Intents, intent)
+	t := wire.TraitsOf(intent)
+	return (t.Safe || t.Release) && len(n.Intents) > 0 && !slices.Contains(n.Intents, intent)
 }
