@@ -48,6 +48,15 @@ func TestA2_LostIsAState(t *testing.T) {
 		"@2m0s valve high f")
 }
 
+// A2: nobody is heard before it is: a word with a time that has not come counts as now.
+func TestA2_HeardIsNeverAhead(t *testing.T) {
+	w := newWorld(t)
+	w.do(on(valve, 1, "a"))
+	w.do(lines.Heard{At: time.Hour})
+	w.wait(61 * time.Second)
+	w.want("@0s valve high a", "@1m0s valve low a", "@1m0s end valve a: loss, low")
+}
+
 // A2, A8: a pulse towards the safe level leaves the line there when the gateway is lost
 // meanwhile.
 func TestA2_InversePulseDoesNotEnergiseAfterTheLoss(t *testing.T) {

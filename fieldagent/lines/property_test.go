@@ -38,6 +38,16 @@ func (o *oracle) isHeld(k wire.LineKey) bool {
 	return held
 }
 
+// heldAreSafe checks that what is held is at its safe level, or is tried on, unless
+// somebody works there.
+func (o *oracle) heldAreSafe() {
+	for k := range o.held {
+		if l := o.cfg[k]; l.HasSafe && o.hands != lines.HandsOn && o.driven[k] != l.Safe && o.c.Unsettled()[k] == 0 {
+			o.t.Errorf("%s is held and not at its safe level: %q", names[k], o.log[max(0, len(o.log)-30):])
+		}
+	}
+}
+
 // refused checks that there was a reason, and that nothing but a beginning leaves a mark.
 func (o *oracle) refused(w lines.Want, r lines.Refusal) {
 	ok := true
@@ -132,6 +142,7 @@ func play(t *testing.T, seed uint64) {
 	o.each, o.world.told = o.drove, o.ended
 	for range 300 {
 		o.step()
+		o.heldAreSafe()
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
