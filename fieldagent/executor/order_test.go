@@ -134,8 +134,7 @@ func TestOffDrivesWhatItCan(t *testing.T) {
 		t.Fatalf("%+v, want lines %v", out.Urgent, want)
 	}
 	b.finish(8, wire.CodeOK)
-	slices.Sort(want)
-	if h := b.core.Holds(); !slices.Equal(h, want) {
+	if h, want := b.core.Holds(), (map[wire.LineKey]uint64{want[0]: 8, want[1]: 8}); !maps.Equal(h, want) {
 		t.Errorf("holds %v, want %v", h, want)
 	}
 }

@@ -219,7 +219,7 @@ func (c *Core) Snapshot() [][]byte {
 	if len(c.marks) > 0 && !mutant.On(mutant.MarkForgotten) {
 		records = append(records, encode(marksRecord{kindMarks, c.marksOf(slices.Sorted(maps.Keys(c.marks)))}))
 	}
-	for _, l := range c.Holds() {
+	for _, l := range slices.Sorted(maps.Keys(c.holds)) {
 		if !mutant.On(mutant.HoldForgotten) {
 			records = append(records, encode(holdRecord{Kind: kindHold, Lines: []wire.LineKey{l}, Order: c.holds[l]}))
 		}

@@ -155,9 +155,9 @@ func (c *Core) driveAgain(known *attempt, in *wire.Instruction) {
 	c.withdraw(a)
 }
 
-// Holds returns the lines that are held at their safe levels until somebody
-// releases them, sorted: the owner of the pins starts with them.
-func (c *Core) Holds() []wire.LineKey { return slices.Sorted(maps.Keys(c.holds)) }
+// Holds returns the lines that are held at their safe levels until somebody releases
+// them, by whose number, 0 for the gateway's word: the owner of the pins starts with them.
+func (c *Core) Holds() map[wire.LineKey]uint64 { return maps.Clone(c.holds) }
 
 // hold holds lines at their safe levels, by the number of an instruction or, with 0,
 // by the gateway's word. It returns those that were not held.
@@ -207,7 +207,7 @@ func (c *Core) release(lines []wire.LineKey, order uint64) {
 // not newer than the release.
 func (c *Core) releasable(lines []wire.LineKey, order uint64) []wire.LineKey {
 	if len(lines) == 0 {
-		lines = c.Holds()
+		lines = slices.Sorted(maps.Keys(c.holds))
 	}
 	var list []wire.LineKey
 	for _, l := range lines {

@@ -300,7 +300,7 @@ type CutPulse struct {
 
 // Seed is what an earlier process knew: marks, holds, and pulses at outputs without a
 // safe level that it has not ended. It is given before anything is driven.
-func (o *Owner) Seed(ctx context.Context, marks map[wire.LineKey]uint64, holds []wire.LineKey, pulses []CutPulse) error {
+func (o *Owner) Seed(ctx context.Context, marks, holds map[wire.LineKey]uint64, pulses []CutPulse) error {
 	_, err := o.ask(ctx, o.urgent, "take over what an earlier process knew", func() (Level, error) {
 		o.driveErr = nil
 		o.step(lines.Seed{Marks: marks, Holds: holds})

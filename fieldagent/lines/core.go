@@ -239,7 +239,10 @@ func (c *Core) seed(in Seed) {
 	for _, key := range slices.Sorted(maps.Keys(in.Marks)) {
 		c.mark(key, in.Marks[key])
 	}
-	c.hold(in.Holds)
+	c.hold(slices.Sorted(maps.Keys(in.Holds)))
+	for key, was := range c.held {
+		c.held[key] = max(was, in.Holds[key])
+	}
 }
 
 // mark raises the mark of a line. Those of lines that the map does not have are

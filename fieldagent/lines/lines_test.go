@@ -48,6 +48,15 @@ func TestA2_LostIsAState(t *testing.T) {
 		"@2m0s valve high f")
 }
 
+// A2: nobody is heard before it is: a word with a time that has not come counts as now.
+func TestA2_HeardIsNeverAhead(t *testing.T) {
+	w := newWorld(t)
+	w.do(on(valve, 1, "a"))
+	w.do(lines.Heard{At: time.Hour})
+	w.wait(61 * time.Second)
+	w.want("@0s valve high a", "@1m0s valve low a", "@1m0s end valve a: loss, low")
+}
+
 // A2, A8: a pulse towards the safe level leaves the line there when the gateway is lost
 // meanwhile.
 func TestA2_InversePulseDoesNotEnergiseAfterTheLoss(t *testing.T) {
@@ -177,13 +186,68 @@ func TestHold(t *testing.T) {
 	}
 	w.do(lines.Release{Lines: []wire.LineKey{lamp}})
 	w.do(on(lamp, 4, "d"))
-	w.do(lines.Seed{Marks: map[wire.LineKey]uint64{lamp: 9}, Holds: []wire.LineKey{lamp}})
+	w.do(lines.Seed{Marks: map[wire.LineKey]uint64{lamp: 9}, Holds: map[wire.LineKey]uint64{lamp: 9}})
 	w.do(on(lamp, 8, "e"))
 	w.do(lines.Release{})
 	w.do(on(lamp, 9, "f"))
 	w.want("@0s lamp high a", "@0s lamp low b", "@0s end lamp a: replaced, low", "@0s refused: no safe level",
 		"@0s refused: held safe", "@0s refused: held safe", "@0s lamp low c", "@0s lamp high d",
 		"@0s lamp low d", "@0s end lamp d: replaced, low", "@0s refused: superseded", "@0s lamp high f")
+}
+
+// safety.md 6: a hold ends by what is not older than it, whatever has happened since: the
+// switch, another map, the gateway's word, a restart.
+func TestHoldKeepsItsNumber(t *testing.T) {
+	for name, inputs := range map[string][]lines.Input{
+		"nothing":            nil,
+		"LOCAL":              {lines.Local{Hands: lines.HandsOn}, lines.Local{}},
+		"another map":        {lines.Remap{Lines: all()}},
+		"the gateway's word": {lines.Hold{Lines: []wire.LineKey{lamp}}},
+		"a restart":          nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.do(lines.Want{Line: lamp, Safe: true, Hold: true, Order: 7, Cause: "a"})
+			if name == "a restart" {
+				w = newWorld(t)
+				inputs = []lines.Input{lines.Seed{Marks: map[wire.LineKey]uint64{lamp: 7}, Holds: map[wire.LineKey]uint64{lamp: 7}}}
+			}
+			for _, in := range inputs {
+				w.do(in)
+			}
+			w.do(lines.Release{Order: 6})
+			if !w.c.Held(lamp) {
+				t.Error("an older release has ended it")
+			}
+			w.do(lines.Release{Order: 7})
+			if w.c.Held(lamp) {
+				t.Error("its own number has not ended it")
+			}
+		})
+	}
+}
+
+// What the map does not have is remembered within bounds.
+func TestWhatTheMapDoesNotHaveIsBounded(t *testing.T) {
+	const n = 2 * lines.MaxRemembered
+	in, next := lines.Seed{Marks: map[wire.LineKey]uint64{lamp: 1}, Holds: map[wire.LineKey]uint64{lamp: 1}}, []lines.Line(nil)
+	for k := range wire.LineKey(n) {
+		in.Marks[100+k], in.Holds[100+k] = 1, 1
+		next = append(next, lines.Line{Key: 100 + k, Output: true, HasSafe: true})
+	}
+	w := newWorld(t, lines.Line{Key: lamp, Output: true, HasSafe: true})
+	w.do(in)
+	w.do(lines.Remap{Lines: append(next, lines.Line{Key: lamp, Output: true, HasSafe: true})})
+	marks, holds := 0, 0
+	for k := range wire.LineKey(n) {
+		marks += int(w.c.Mark(100 + k))
+		if w.c.Held(100 + k) {
+			holds++
+		}
+	}
+	if marks > lines.MaxRemembered || holds > lines.MaxRemembered || marks == 0 || holds == 0 || !w.c.Held(lamp) || w.c.Mark(lamp) != 1 {
+		t.Errorf("%d marks and %d holds of lines that the map does not have; the one that it has: %d, held %v", marks, holds, w.c.Mark(lamp), w.c.Held(lamp))
+	}
 }
 
 // B27: a plain level that the board ends by itself is told; one that is at the safe

@@ -17,8 +17,8 @@ type oracle struct {
 	rnd     *rand.Rand
 	cfg     map[wire.LineKey]lines.Line
 	marks   map[wire.LineKey]uint64
-	held    map[wire.LineKey]bool
-	driven  map[wire.LineKey]bool // what was driven last
+	held    map[wire.LineKey]uint64 // by whose number, 0 for the gateway's word
+	driven  map[wire.LineKey]bool   // what was driven last
 	hands   lines.Hands
 	stopped bool
 	contact time.Duration
@@ -33,6 +33,47 @@ type oracle struct {
 
 func (o *oracle) lost() bool { return o.now-o.contact >= time.Minute }
 
+func (o *oracle) isHeld(k wire.LineKey) bool {
+	_, held := o.held[k]
+	return held
+}
+
+// heldAreSafe checks that what is held is at its safe level, or is tried on, unless
+// somebody works there.
+func (o *oracle) heldAreSafe() {
+	for k := range o.held {
+		if l := o.cfg[k]; l.HasSafe && o.hands != lines.HandsOn && o.driven[k] != l.Safe && o.c.Unsettled()[k] == 0 {
+			o.t.Errorf("%s is held and not at its safe level: %q", names[k], o.log[max(0, len(o.log)-30):])
+		}
+	}
+}
+
+// refused checks that there was a reason, and that nothing but a beginning leaves a mark.
+func (o *oracle) refused(w lines.Want, r lines.Refusal) {
+	ok := true
+	switch r.Reason {
+	case lines.HeldSafe:
+		ok = o.isHeld(w.Line)
+	case lines.Superseded:
+		ok = w.Order < o.marks[w.Line] && r.By == o.marks[w.Line]
+	case lines.ByHand:
+		ok = o.hands == lines.HandsOn
+	case lines.HandsDoubt:
+		ok = o.hands == lines.HandsUnknown
+	case lines.Lost:
+		ok = o.lost()
+	}
+	if l := o.cfg[w.Line]; w.Order > 0 && w.Order < o.marks[w.Line] && l.Output && (l.HasSafe || !w.Safe && w.For == 0) {
+		ok = r.Reason == lines.Superseded // whatever else would refuse it
+	}
+	if !ok {
+		o.t.Errorf("refused without a reason: %+v: %+v", w, r)
+	}
+	if m := o.c.Mark(w.Line); m != o.marks[w.Line] {
+		o.t.Errorf("the mark is %d, the newest that has begun is %d: %+v, %+v", m, o.marks[w.Line], w, r)
+	}
+}
+
 // drove checks a drive before it is done.
 func (o *oracle) drove(d lines.Drive) {
 	l, w := o.cfg[d.Line], o.want
@@ -44,7 +85,7 @@ func (o *oracle) drove(d lines.Drive) {
 		fail("an input was driven")
 	case away && l.OnLoss && o.lost():
 		fail("away from safe while the gateway is lost")
-	case away && o.held[d.Line]:
+	case away && o.isHeld(d.Line):
 		fail("away from safe while it is held")
 	case away && o.hands != lines.HandsOff:
 		fail("away from safe while somebody works there")
@@ -85,7 +126,7 @@ func (o *oracle) ended(e lines.End) {
 // play is one random life of a board.
 func play(t *testing.T, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 11))
-	o := &oracle{world: newWorld(t), rnd: rnd, cfg: map[wire.LineKey]lines.Line{}, marks: map[wire.LineKey]uint64{}, held: map[wire.LineKey]bool{},
+	o := &oracle{world: newWorld(t), rnd: rnd, cfg: map[wire.LineKey]lines.Line{}, marks: map[wire.LineKey]uint64{}, held: map[wire.LineKey]uint64{},
 		driven: map[wire.LineKey]bool{fan: true}, open: map[string]time.Duration{}, told: map[string]int{}, all: map[string]wire.LineKey{}}
 	for _, l := range all() {
 		o.cfg[l.Key] = l
@@ -101,6 +142,7 @@ func play(t *testing.T, seed uint64) {
 	o.each, o.world.told = o.drove, o.ended
 	for range 300 {
 		o.step()
+		o.heldAreSafe()
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
@@ -156,15 +198,38 @@ func (o *oracle) step() {
 			o.settled()
 		}
 	case 7:
-		k := o.line()
-		o.do(lines.Release{Lines: []wire.LineKey{k}})
-		delete(o.held, k)
+		o.release()
 	case 8:
 		if o.tokens > 0 {
 			o.do(lines.Cancel{Cause: fmt.Sprint("t", 1+o.rnd.IntN(o.tokens))})
 		}
 	case 9:
 		o.reload()
+	}
+}
+
+// release ends holds that are not newer; now and then the gateway holds a line.
+func (o *oracle) release() {
+	k := o.line()
+	if o.rnd.IntN(3) == 0 {
+		o.do(lines.Hold{Lines: []wire.LineKey{k}})
+		if !o.isHeld(k) {
+			o.held[k] = 0
+		}
+		return
+	}
+	r := lines.Release{Lines: []wire.LineKey{k}}
+	if o.rnd.IntN(4) == 0 {
+		r.Lines = nil
+	}
+	if o.rnd.IntN(2) == 0 { // an older one is as likely as a newer one
+		r.Order = max(o.held[k], 1) + 1 - uint64(o.rnd.IntN(3))
+	}
+	o.do(r)
+	for held, order := range o.held {
+		if (r.Lines == nil || held == k) && (r.Order == 0 || order <= r.Order) {
+			delete(o.held, held)
+		}
 	}
 }
 
@@ -233,11 +298,12 @@ func (o *oracle) ask() {
 	o.want, o.all[w.Cause] = &w, k
 	n := len(o.log)
 	refused := o.do(w)
+	o.refused(w, refused)
 	if o.want = nil; refused.Reason != lines.NotRefused {
 		return
 	}
 	if w.Hold && l.HasSafe {
-		o.held[k] = true
+		o.held[k] = max(o.held[k], w.Order)
 	}
 	// What is told later on: see the rules in doc.go. A failed one is told nothing.
 	failed := slices.ContainsFunc(o.log[n:], func(s string) bool { return len(s) > 5 && s[len(s)-5:] == "fails" })

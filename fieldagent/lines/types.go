@@ -93,7 +93,7 @@ type (
 	// Seed is what an earlier process knew.
 	Seed struct {
 		Marks map[wire.LineKey]uint64
-		Holds []wire.LineKey
+		Holds map[wire.LineKey]uint64 // by whose number, 0 if that is not known
 	}
 	// Leftover is a pulse that an earlier process has not ended, at an output without a
 	// safe level: it is driven to its off level.

@@ -1,0 +1,126 @@
+package executor_test
+
+import (
+	"testing"
+
+	"github.com/apollo-11/apollo11/fieldagent/executor"
+	"github.com/apollo-11/apollo11/wire"
+)
+
+// docs/safety.md 6: what a gpio.safe holds is held once. A copy of it that comes when
+// somebody has released that, and one that came to an agent which is not welcome, drives
+// and holds nothing.
+func TestACopyOfASafeHoldsNothing(t *testing.T) {
+	b := newBench(t, config(1))
+	b.welcome(0)
+	if out := b.deliver(1, "a", "hold"); len(out.Urgent) != 1 || !out.Urgent[0].Hold {
+		t.Fatalf("%+v", out.Urgent)
+	}
+	b.finish(1, wire.CodeOK)
+	release := b.instruction(2, "a")
+	release.Intent = "release"
+	b.receive(release)
+	b.finish(2, wire.CodeOK)
+	if out := b.deliver(1, "a", "hold"); len(out.Urgent) != 1 || out.Urgent[0].Hold {
+		t.Errorf("the copy: %+v", out.Urgent)
+	}
+	b.step(executor.Finished{Token: token(1), Again: true, Result: executor.Result{Code: wire.CodeOK}})
+
+	b.session++
+	b.step(executor.Connected{Session: b.session})
+	b.greet(&wire.Welcome{Refused: "two boards have this name"})
+	if out := b.deliver(3, "a", "hold"); len(out.Urgent) != 1 || out.Urgent[0].Hold {
+		t.Errorf("not welcome: %+v", out.Urgent)
+	}
+	b.step(executor.Finished{Token: token(3), Again: true, Result: executor.Result{Code: wire.CodeOK}})
+	if h := b.core.Holds(); len(h) != 0 {
+		t.Errorf("holds %v", h)
+	}
+}
+
+// What is held while the start of older work is written down does not begin.
+func TestWorkOnALineThatIsHeldMeanwhileDoesNotBegin(t *testing.T) {
+	b := newBench(t, config(1))
+	b.welcome(0)
+	if out := b.deliver(1, "a"); len(out.Start) != 1 || b.core.TooLate(b.at(), token(1)) {
+		t.Fatalf("%+v", out.Start)
+	}
+	b.session++
+	b.step(executor.Connected{Session: b.session})
+	b.greet(&wire.Welcome{Rules: wire.NewestRules, Holds: []wire.LineKey{wire.LineOf("a")}})
+	if !b.core.TooLate(b.at(), token(1)) {
+		t.Error("it begins")
+	}
+	if e := ends(b.step(executor.Unstarted{Tokens: []wire.Token{token(1)}})); e[1] != wire.CodeSuperseded {
+		t.Errorf("told %v", e)
+	}
+}
+
+// A line that is kept for a retry is not kept for one that another log of the gateway
+// would make.
+func TestNothingIsKeptForAnotherLog(t *testing.T) {
+	b := newBench(t, config(1))
+	b.welcome(0)
+	in := b.instruction(1, "a")
+	in.Keep = true
+	b.receive(in)
+	b.finish(1, wire.CodeBusy)
+	if out := b.deliver(2, "a"); len(out.Start) != 0 {
+		t.Fatal("the line is not kept")
+	}
+	b.session++
+	b.step(executor.Connected{Session: b.session})
+	b.greet(&wire.Welcome{Rules: wire.NewestRules, Epoch: 2})
+	if out := b.deliver(3, "a"); len(out.Start) != 1 {
+		t.Errorf("it waits: %v", ends(out))
+	}
+}
+
+// docs/safety.md 1: its lines are those that the gateway took its pins for, no fewer and
+// no others.
+func TestMapChangedEitherWay(t *testing.T) {
+	for name, c := range map[string]struct {
+		on    string
+		lines []wire.LineKey
+		want  wire.Code
+	}{
+		"the same":   {"a,b", lines("b,a"), wire.CodeOK},
+		"one less":   {"a,b", lines("a"), wire.CodeMapChanged},
+		"one more":   {"a", lines("a,b"), wire.CodeMapChanged},
+		"another":    {"a", lines("b"), wire.CodeMapChanged},
+		"not said":   {"a", nil, wire.CodeOK},
+		"none known": {"", lines("a"), wire.CodeOK},
+	} {
+		b := newBench(t, config(1))
+		b.welcome(0)
+		in := b.instruction(1, c.on)
+		in.Lines = c.lines
+		if out := b.receive(in); c.want == wire.CodeOK != (len(out.Start) == 1) || c.want != wire.CodeOK && ends(out)[1] != c.want {
+			t.Errorf("%s: starts %d, told %v", name, len(out.Start), ends(out))
+		}
+	}
+}
+
+// What is driven beyond all room is told each time, however often that was.
+func TestB34_WhatIsDrivenBeyondTheReserveIsAlwaysTold(t *testing.T) {
+	cfg := config(1)
+	cfg.MaxQueue, cfg.MaxKnown = 2, 4
+	b := newBench(t, cfg)
+	b.welcome(0)
+	beyond := 0
+	for n := uint64(1); beyond < 600; n++ {
+		out := b.deliver(n, "b", "safe")
+		if len(out.Urgent) != 1 {
+			t.Fatalf("off %d is not driven", n)
+		}
+		if !out.Urgent[0].Again {
+			b.finish(n, wire.CodeOK)
+			continue
+		}
+		beyond++
+		out = b.step(executor.Finished{Token: token(n), Again: true, Result: executor.Result{Code: wire.CodeOK}})
+		if r := said[*wire.Report](out); r == nil || r.States[0].Seq != n || r.States[0].Status != wire.StatusDriven {
+			t.Fatalf("the %dth is told as %+v", beyond, r)
+		}
+	}
+}
