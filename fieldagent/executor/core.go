@@ -293,7 +293,7 @@ func (c *Core) finish() Output {
 		c.record(throughRecord{kindThrough, c.through})
 		c.journalled = c.through
 	}
-	c.out.Contact = c.reached()
+	c.out.Contact = c.reached() && c.now.Away == 0
 	c.out.Deadline = c.deadline()
 	return c.out
 }
