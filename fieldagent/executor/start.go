@@ -21,7 +21,9 @@ func (c *Core) begin(a *attempt) Work {
 		c.record(a.startedRecord())
 	}
 	c.noteOf(LevelDebug, a, "started", "")
-	return a.begun(a.startedAt)
+	w := a.begun(a.startedAt)
+	w.Hold = c.stillHolds(a)
+	return w
 }
 
 // begun is the attempt as work.
