@@ -19,6 +19,7 @@ import (
 	"github.com/apollo-11/apollo11/fieldagent/journal"
 	"github.com/apollo-11/apollo11/fieldagent/lines"
 	"github.com/apollo-11/apollo11/fieldagent/link"
+	"github.com/apollo-11/apollo11/fieldagent/round"
 	"github.com/apollo-11/apollo11/wire"
 )
 
@@ -121,7 +122,9 @@ func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w
 	l := newLoop()
 	l.journal, l.intents, l.log = j, w, a.log
 	o := &overseer{pins: w.pins, loop: l, log: a.log, told: tellPins(w.pins)}
-	l.now = o.clock(a.clock())
+	clock := a.clock()
+	l.linked = &linked{mono: func() time.Duration { return clock().Mono }}
+	l.now = l.linked.clock(o.clock(clock))
 	w.late = l.late
 	core, out, err := executor.New(a.coreConfig(w, o.told), records, l.now())
 	if err != nil {
@@ -202,8 +205,14 @@ func (a *Agent) links(l *loop, u *urgent) ([]*link.Link, error) {
 		URL: a.cfg.Gateway, ClientID: "agent/" + a.cfg.Node, Username: a.cfg.Username, Password: password,
 		Subscribe: a.topics.Cmd(a.cfg.Node), Publish: a.topics.Evt(a.cfg.Node), KeepAlive: primaryKeepAlive,
 		Open: openPrimary, Jitter: rand.Float64, Log: a.log.With("path", "primary"),
-		Up:   func(ctx context.Context, session uint64) { l.give(ctx, executor.Connected{Session: session}) },
-		Down: func(ctx context.Context) { l.give(ctx, executor.Disconnected{}) },
+		Up: func(ctx context.Context, session uint64) {
+			l.linked.up(round.Primary)
+			l.give(ctx, executor.Connected{Session: session})
+		},
+		Down: func(ctx context.Context) {
+			l.linked.down(round.Primary)
+			l.give(ctx, executor.Disconnected{})
+		},
 		Message: func(b []byte) bool {
 			m, err := wire.DecodeDownlink(b)
 			if err != nil {
@@ -235,8 +244,14 @@ func (a *Agent) links(l *loop, u *urgent) ([]*link.Link, error) {
 		URL: a.cfg.Narrowband, ClientID: "nb/" + short, Username: user, Password: password,
 		Subscribe: wire.NarrowbandDown(short), Publish: wire.NarrowbandUp(short), KeepAlive: a.cfg.narrowbandEvery(),
 		Open: func() (uint64, []byte) { return 0, nil }, Jitter: rand.Float64, Log: a.log.With("path", "narrowband"),
-		Up:   func(ctx context.Context, _ uint64) { l.give(ctx, executor.NarrowbandUp{}) },
-		Down: func(ctx context.Context) { l.give(ctx, executor.NarrowbandDown{}) },
+		Up: func(ctx context.Context, _ uint64) {
+			l.linked.up(round.Narrowband)
+			l.give(ctx, executor.NarrowbandUp{})
+		},
+		Down: func(ctx context.Context) {
+			l.linked.down(round.Narrowband)
+			l.give(ctx, executor.NarrowbandDown{})
+		},
 		Message: func(b []byte) bool {
 			f, err := wire.DecodeCompact(b)
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/apollo-11/apollo11/fieldagent/executor"
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
 	"github.com/apollo-11/apollo11/fieldagent/intent"
+	"github.com/apollo-11/apollo11/fieldagent/lines"
 	"github.com/apollo-11/apollo11/wire"
 )
 
@@ -146,7 +147,7 @@ func (w *works) seed(ctx context.Context, core *executor.Core) error {
 		pulses = append(pulses, gpio.CutPulse{Pin: p.Pin, Line: p.Line, Off: gpio.Level(p.Off)})
 		w.log.Info("a pulse was cut by the end of the agent; its pin goes to its off level", "pin", p.Pin, "token", p.Token.String())
 	}
-	if err := w.pins.Seed(ctx, core.Marks(), core.Holds(), pulses); err != nil {
+	if err := w.pins.Seed(ctx, lines.Seed{Marks: core.Marks(), Holds: core.Holds(), Released: core.Released()}, pulses); err != nil {
 		w.log.Error("a pulse of an earlier process could not be ended; it is tried again", "err", err)
 		if errors.Is(err, gpio.ErrNotDone) {
 			return err

@@ -56,10 +56,11 @@ type loop struct {
 	pins keeper
 	// stopPins sets all outputs to their safe levels; nil for none. It does not block.
 	stopPins func()
-	// taken is told what the loop has taken; nil for nobody.
-	taken func(executor.Input)
-	now   func() executor.Now
-	log   *slog.Logger
+	// taken is told what the loop has taken; nil for nobody. So is linked.
+	taken  func(executor.Input)
+	linked *linked
+	now    func() executor.Now
+	log    *slog.Logger
 
 	// clock is what is known of the gateway's time.
 	clock atomic.Pointer[executor.ClockView]
@@ -188,6 +189,9 @@ func (l *loop) batch(in executor.Input) executor.Output {
 func (l *loop) saw(in executor.Input) {
 	if l.taken != nil {
 		l.taken(in)
+	}
+	if l.linked != nil {
+		l.linked.taken(in)
 	}
 	if f, ok := in.(executor.Finished); ok && !f.Again {
 		delete(l.cancels, f.Token)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/apollo-11/apollo11/fieldagent/executor"
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
+	"github.com/apollo-11/apollo11/fieldagent/round"
 	"github.com/apollo-11/apollo11/wire"
 )
 
@@ -32,6 +33,7 @@ type rig struct {
 	loop  *loop
 	urg   *urgent
 	card  card
+	links *linked
 	start time.Time
 
 	mu  sync.Mutex
@@ -69,9 +71,12 @@ func newRig(t *testing.T, autonomy time.Duration, pins ...gpio.PinConfig) *rig {
 	r.loop = l
 	l.journal, l.intents, l.log, l.pins = &r.card, w, log, r.pins
 	o := &overseer{pins: r.pins, loop: l, log: log, told: tellPins(r.pins)}
-	l.now = o.clock(func() executor.Now {
+	r.links = &linked{mono: func() time.Duration { return time.Since(r.start) }}
+	l.linked = r.links
+	l.now = r.links.clock(o.clock(func() executor.Now {
 		return executor.Now{Mono: time.Since(r.start), Wall: time.Now().UnixMilli(), WallOK: true}
-	})
+	}))
+	r.links.up(round.Primary)
 	w.late = l.late
 	l.primary, l.narrowband = r.primary, r.narrow
 	r.urg = newUrgent(w, l, log)

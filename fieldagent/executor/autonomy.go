@@ -14,8 +14,8 @@ func (c *Core) reached() bool {
 	return c.session.welcomed || c.narrowband && (c.session.refused == "" || mutant.On(mutant.RefusedIsContact))
 }
 
-// touch notes that the gateway was heard.
-func (c *Core) touch() { c.contact = c.now.Mono }
+// touch notes that the gateway was heard, as long as there was a connection.
+func (c *Core) touch() { c.contact = max(c.contact, c.now.Mono-c.now.Away) }
 
 // mindAutonomy looks whether the gateway has been gone for longer than the
 // autonomy window (C8). Then nothing that waits is started, and what runs ends. When
@@ -28,13 +28,13 @@ func (c *Core) mindAutonomy() {
 	}
 	if c.reached() {
 		c.touch()
-		if c.alone {
-			c.alone = false
-			c.note(LevelInfo, "the gateway is heard again", "work goes on")
-		}
-		return
 	}
-	if !c.alone && c.now.Mono-c.contact >= c.cfg.Autonomy {
+	gone := c.deserted(c.now)
+	if c.reached() && !gone && c.alone {
+		c.alone = false
+		c.note(LevelInfo, "the gateway is heard again", "work goes on")
+	}
+	if gone && !c.alone {
 		c.alone = true
 		c.note(LevelWarn, "the gateway is gone for longer than the autonomy window",
 			fmt.Sprintf("%v: nothing new is started until it is heard again", c.cfg.Autonomy))
@@ -50,7 +50,8 @@ func (c *Core) autonomyDeadline(at func(time.Duration)) {
 	}
 }
 
-// deserted reports whether the autonomy window has ended by then.
+// deserted reports whether the autonomy window has ended by then, whether the core has
+// heard of the end of its connections or not.
 func (c *Core) deserted(now Now) bool {
-	return c.cfg.Autonomy > 0 && !c.reached() && now.Mono-c.contact >= c.cfg.Autonomy
+	return c.cfg.Autonomy > 0 && (now.Away >= c.cfg.Autonomy || !c.reached() && now.Mono-c.contact >= c.cfg.Autonomy)
 }

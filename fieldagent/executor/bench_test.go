@@ -17,6 +17,7 @@ type bench struct {
 	journal [][]byte
 	gateway int64 // its Unix ms when Mono was 0
 	mono    time.Duration
+	away    time.Duration // see executor.Now
 	session uint64
 	newest  uint64 // event that was sent
 }
@@ -41,7 +42,7 @@ func (b *bench) start() executor.Output {
 }
 
 func (b *bench) at() executor.Now {
-	return executor.Now{Mono: b.mono, Wall: wallAtStart + b.mono.Milliseconds(), WallOK: true}
+	return executor.Now{Mono: b.mono, Wall: wallAtStart + b.mono.Milliseconds(), WallOK: true, Away: b.away}
 }
 
 func (b *bench) step(in executor.Input) executor.Output {

@@ -43,12 +43,13 @@ type Core struct {
 
 	leases []*lease // whose ends have not been told, by their beginning
 
-	marks  map[wire.LineKey]uint64 // highest number begun; 0 is the board
-	holds  map[wire.LineKey]uint64 // held at the safe level, by the number of who held it
-	kept   []keep
-	pulses []Pulse               // that the end of the agent has cut
-	unsaid map[wire.Token]uint64 // what is driven without an attempt of its own, and how it went is to be told: its instruction
-	levels []byte                // of the pins of the hello, packed
+	marks    map[wire.LineKey]uint64 // highest number begun; 0 is the board
+	holds    map[wire.LineKey]uint64 // held at the safe level, by the number of who held it
+	released map[wire.LineKey]uint64 // the newest release; 0 is the board
+	kept     []keep
+	pulses   []Pulse               // that the end of the agent has cut
+	unsaid   map[wire.Token]uint64 // what is driven without an attempt of its own, and how it went is to be told: its instruction
+	levels   []byte                // of the pins of the hello, packed
 
 	session session
 	stop    stopping
@@ -85,7 +86,7 @@ func New(cfg Config, records [][]byte, now Now) (*Core, Output, error) {
 		return nil, Output{}, fmt.Errorf("agent configuration: %w", err)
 	}
 	c := &Core{cfg: cfg, table: newTable(cfg.MaxKnown), next: firstEvent, unmet: firstEvent, resendIn: ResendAfter, now: now,
-		marks: map[wire.LineKey]uint64{}, holds: map[wire.LineKey]uint64{},
+		marks: map[wire.LineKey]uint64{}, holds: map[wire.LineKey]uint64{}, released: map[wire.LineKey]uint64{},
 		unsaid: map[wire.Token]uint64{}}
 	c.session.started, c.contact, c.local = now.Mono, now.Mono, cfg.Local
 	for i, r := range records {
@@ -293,7 +294,7 @@ func (c *Core) finish() Output {
 		c.record(throughRecord{kindThrough, c.through})
 		c.journalled = c.through
 	}
-	c.out.Contact = c.reached()
+	c.out.Contact = c.reached() && c.now.Away == 0
 	c.out.Deadline = c.deadline()
 	return c.out
 }

@@ -313,10 +313,7 @@ func (c *Core) end(a *attempt, r Result) {
 		// What is not known to have been driven may be held by the owner of the pins.
 		c.hold(a.lines, a.order) // before its end: the journal may be cut between the two
 	}
-	var released []wire.LineKey
-	if done && a.releases {
-		released = c.releasable(a.lines, a.order)
-	}
+	releases, released := done && a.releases, a.lines
 	a.state, a.code, a.detail, a.work = ended, r.Code, clip(r.Detail, wire.MaxDetailBytes), nil
 	a.boot = 0
 	line := a.lineOf()
@@ -326,7 +323,7 @@ func (c *Core) end(a *attempt, r Result) {
 	}
 	a.finishedAt, a.endedMono = max(c.clock.stamp(c.now), a.receivedAt, a.startedAt), c.now.Mono
 	c.emit(a, &wire.Event{Phase: wire.PhaseProcessed, Code: a.code, Detail: a.detail, Payload: r.Payload})
-	if len(released) > 0 {
+	if releases {
 		c.release(released, a.order) // behind it, for the same reason
 	}
 	c.table.ends = append(c.table.ends, a)

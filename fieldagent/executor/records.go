@@ -79,6 +79,8 @@ type attemptRecord struct {
 	PulsePin  string       `cbor:"17,keyasint,omitempty"`
 	PulseLine wire.LineKey `cbor:"18,keyasint,omitempty"`
 	PulseOff  bool         `cbor:"19,keyasint,omitempty"`
+	// Hold says, while it runs, that it holds its Lines.
+	Hold bool `cbor:"20,keyasint,omitempty"`
 }
 
 // marksRecord raises the marks of lines; key 0 is the whole board.
@@ -103,12 +105,15 @@ func (c *Core) marksOf(lines []wire.LineKey) []lineMark {
 }
 
 // holdRecord holds lines at their safe levels, or releases them. Order is the number
-// of who held them, 0 for the gateway.
+// of who held them, 0 for the gateway, or of who released them: those that were held,
+// and those that its release Named, or all.
 type holdRecord struct {
 	Kind  recordKind     `cbor:"0,keyasint"`
 	Lines []wire.LineKey `cbor:"1,keyasint"`
 	Order uint64         `cbor:"2,keyasint,omitempty"`
 	Off   bool           `cbor:"3,keyasint,omitempty"`
+	Named []wire.LineKey `cbor:"4,keyasint,omitempty"`
+	All   bool           `cbor:"5,keyasint,omitempty"`
 }
 
 // keepRecord keeps lines for the retry of an instruction, or ends that.
@@ -189,6 +194,7 @@ func (a *attempt) startedRecord() attemptRecord {
 	if a.actuates && !mutant.On(mutant.MarkForgotten) {
 		r.Order, r.Lines, r.Board = a.order, a.lines, a.board
 	}
+	r.Hold = a.holdsSafe
 	if p := a.pulse; p != nil {
 		r.PulsePin, r.PulseLine, r.PulseOff = p.Pin, p.Line, p.Off
 	}
@@ -218,6 +224,9 @@ func (c *Core) Snapshot() [][]byte {
 	}
 	if len(c.marks) > 0 && !mutant.On(mutant.MarkForgotten) {
 		records = append(records, encode(marksRecord{kindMarks, c.marksOf(slices.Sorted(maps.Keys(c.marks)))}))
+	}
+	for _, r := range c.releasedRecords() {
+		records = append(records, encode(r))
 	}
 	for _, l := range slices.Sorted(maps.Keys(c.holds)) {
 		if !mutant.On(mutant.HoldForgotten) {

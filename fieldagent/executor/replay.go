@@ -124,6 +124,9 @@ func (c *Core) replayAttempt(r attemptRecord) error {
 	if r.Kind == kindStarted {
 		a.state, a.last, a.boot = running, max(a.last, r.Last), r.Boot
 		c.mark(r.Lines, r.Board, r.Order)
+		if r.Hold { // whatever becomes of it, see end
+			a.holdsSafe, a.lines, a.order = true, r.Lines, r.Order
+		}
 		if r.PulsePin != "" {
 			a.pulse = &Pulse{Token: r.Token, Pin: r.PulsePin, Line: r.PulseLine, Off: r.PulseOff}
 		}

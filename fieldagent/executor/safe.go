@@ -160,12 +160,13 @@ func (c *Core) driveAgain(known *attempt, in *wire.Instruction) {
 func (c *Core) Holds() map[wire.LineKey]uint64 { return maps.Clone(c.holds) }
 
 // hold holds lines at their safe levels, by the number of an instruction or, with 0,
-// by the gateway's word. It returns those that were not held.
+// by the gateway's word; not those that were released since. It returns those that were
+// not held.
 func (c *Core) hold(lines []wire.LineKey, order uint64) (news []wire.LineKey) {
 	var noted []wire.LineKey
 	for _, l := range lines {
 		was, held := c.holds[l]
-		if held && was >= order || !held && len(c.holds) >= maxHolds {
+		if held && was >= order || !held && len(c.holds) >= maxHolds || order > 0 && c.releasedSince(l, order) {
 			continue
 		}
 		c.holds[l] = order
@@ -188,19 +189,10 @@ func (c *Core) replayHold(r holdRecord) error {
 		}
 		c.holds[l] = r.Order
 	}
+	if r.Off {
+		c.noteReleased(r)
+	}
 	return nil
-}
-
-// release ends the holds that an instruction releases.
-func (c *Core) release(lines []wire.LineKey, order uint64) {
-	lines = c.releasable(lines, order)
-	if len(lines) == 0 {
-		return
-	}
-	for _, l := range lines {
-		delete(c.holds, l)
-	}
-	c.record(holdRecord{Kind: kindHold, Lines: lines, Off: true})
 }
 
 // releasable are the held ones of lines, or of all if none is named, whose hold is

@@ -21,7 +21,9 @@ func (c *Core) begin(a *attempt) Work {
 		c.record(a.startedRecord())
 	}
 	c.noteOf(LevelDebug, a, "started", "")
-	return a.begun(a.startedAt)
+	w := a.begun(a.startedAt)
+	w.Hold = c.stillHolds(a)
+	return w
 }
 
 // begun is the attempt as work.
@@ -65,6 +67,8 @@ func (c *Core) unstarted(in Unstarted) {
 			c.end(a, Result{Code: wire.CodeExpired, Detail: "not_after passed while its start was written down; it was not begun"})
 		case by != 0:
 			c.end(a, superseded(by))
+		case a.aborted && !a.byStop:
+			c.end(a, Result{Code: wire.CodeCancelled, Detail: "cancelled while its start was written down; it was not begun"})
 		case c.heldSafe(a):
 			c.end(a, Result{Code: wire.CodeSuperseded, Detail: "its line is held at the safe level since, until somebody releases it"})
 		case a.actuates && (c.local || c.now.Local):

@@ -17,6 +17,10 @@ type Now struct {
 	// Local says that the LOCAL switch is on, as the shell knows it. The Hand that
 	// tells of it may still be on its way.
 	Local bool
+	// Away is how long no connection to the gateway has been up that the core was told
+	// of, 0 while one is. The Disconnected or NarrowbandDown that tells of it may still
+	// be on its way.
+	Away time.Duration
 }
 
 // Input is something that happened: one of the types below.

@@ -298,12 +298,12 @@ type CutPulse struct {
 	Off  Level // that it should have ended at
 }
 
-// Seed is what an earlier process knew: marks, holds, and pulses at outputs without a
+// Seed is what an earlier process knew: marks, holds, releases, and pulses at outputs without a
 // safe level that it has not ended. It is given before anything is driven.
-func (o *Owner) Seed(ctx context.Context, marks, holds map[wire.LineKey]uint64, pulses []CutPulse) error {
+func (o *Owner) Seed(ctx context.Context, known lines.Seed, pulses []CutPulse) error {
 	_, err := o.ask(ctx, o.urgent, "take over what an earlier process knew", func() (Level, error) {
 		o.driveErr = nil
-		o.step(lines.Seed{Marks: marks, Holds: holds})
+		o.step(known)
 		for _, p := range pulses {
 			if !o.pins.Load().mapped() {
 				// Nothing knows its line but the name that it went by.

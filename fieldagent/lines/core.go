@@ -17,6 +17,7 @@ type Core struct {
 	keys     []wire.LineKey // of lines, in the order of the map
 	marks    map[wire.LineKey]uint64
 	held     map[wire.LineKey]uint64 // by the number of who holds it, 0 if that is not known
+	released map[wire.LineKey]uint64 // the newest release; board is that of all
 
 	contact  time.Duration // when the gateway was last heard
 	lost     bool
@@ -76,7 +77,7 @@ type drive struct {
 // New makes a core.
 func New(cfg Config, now time.Duration) *Core {
 	c := &Core{autonomy: cfg.Autonomy, open: cfg.Open, lines: map[wire.LineKey]*line{}, marks: map[wire.LineKey]uint64{},
-		held: map[wire.LineKey]uint64{}, drives: map[uint64]drive{}, contact: now, now: now}
+		held: map[wire.LineKey]uint64{}, released: map[wire.LineKey]uint64{}, drives: map[uint64]drive{}, contact: now, now: now}
 	for _, l := range cfg.Lines {
 		c.add(l)
 	}
@@ -239,6 +240,9 @@ func (c *Core) seed(in Seed) {
 	for _, key := range slices.Sorted(maps.Keys(in.Marks)) {
 		c.mark(key, in.Marks[key])
 	}
+	for _, key := range slices.Sorted(maps.Keys(in.Released)) {
+		c.noteReleased(key, in.Released[key])
+	}
 	c.hold(slices.Sorted(maps.Keys(in.Holds)))
 	for key, was := range c.held {
 		c.held[key] = max(was, in.Holds[key])
@@ -272,11 +276,25 @@ func (c *Core) hold(keys []wire.LineKey) {
 
 // release ends holds that are not newer.
 func (c *Core) release(in Release) {
+	if in.Lines == nil {
+		c.noteReleased(board, in.Order)
+	}
+	for _, key := range in.Lines {
+		c.noteReleased(key, in.Order)
+	}
 	for key, order := range c.held {
 		if (in.Lines == nil || slices.Contains(in.Lines, key)) && (in.Order == 0 || order <= in.Order) {
 			delete(c.held, key)
 		}
 	}
+}
+
+// noteReleased remembers a release. Of lines that the map does not have few are.
+func (c *Core) noteReleased(key wire.LineKey, order uint64) {
+	if _, ok := c.released[key]; order == 0 || !ok && c.lines[key] == nil && key != board && len(c.released) >= MaxRemembered {
+		return
+	}
+	c.released[key] = max(c.released[key], order)
 }
 
 // isHeld reports whether a line is held: one without a safe level can't be.

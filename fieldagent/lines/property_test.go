@@ -18,6 +18,7 @@ type oracle struct {
 	cfg     map[wire.LineKey]lines.Line
 	marks   map[wire.LineKey]uint64
 	held    map[wire.LineKey]uint64 // by whose number, 0 for the gateway's word
+	freed   map[wire.LineKey]uint64 // the newest release that named it or all
 	driven  map[wire.LineKey]bool   // what was driven last
 	hands   lines.Hands
 	stopped bool
@@ -127,7 +128,7 @@ func (o *oracle) ended(e lines.End) {
 func play(t *testing.T, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 11))
 	o := &oracle{world: newWorld(t), rnd: rnd, cfg: map[wire.LineKey]lines.Line{}, marks: map[wire.LineKey]uint64{}, held: map[wire.LineKey]uint64{},
-		driven: map[wire.LineKey]bool{fan: true}, open: map[string]time.Duration{}, told: map[string]int{}, all: map[string]wire.LineKey{}}
+		freed: map[wire.LineKey]uint64{}, driven: map[wire.LineKey]bool{fan: true}, open: map[string]time.Duration{}, told: map[string]int{}, all: map[string]wire.LineKey{}}
 	for _, l := range all() {
 		o.cfg[l.Key] = l
 	}
@@ -226,6 +227,11 @@ func (o *oracle) release() {
 		r.Order = max(o.held[k], 1) + 1 - uint64(o.rnd.IntN(3))
 	}
 	o.do(r)
+	for key := range o.cfg {
+		if r.Lines == nil || key == k {
+			o.freed[key] = max(o.freed[key], r.Order)
+		}
+	}
 	for held, order := range o.held {
 		if (r.Lines == nil || held == k) && (r.Order == 0 || order <= r.Order) {
 			delete(o.held, held)
@@ -302,7 +308,7 @@ func (o *oracle) ask() {
 	if o.want = nil; refused.Reason != lines.NotRefused {
 		return
 	}
-	if w.Hold && l.HasSafe {
+	if w.Hold && l.HasSafe && (w.Order == 0 || w.Order >= o.freed[k]) { // one that was released before it came holds nothing
 		o.held[k] = max(o.held[k], w.Order)
 	}
 	// What is told later on: see the rules in doc.go. A failed one is told nothing.

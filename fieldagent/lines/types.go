@@ -72,7 +72,8 @@ type (
 		// Width, if not 0, makes it a pulse. ID comes back in its End.
 		Width time.Duration
 		ID    uint64
-		// Hold keeps the line at its safe level until a Release.
+		// Hold keeps the line at its safe level until a Release; not if a newer one has
+		// come already.
 		Hold bool
 	}
 	// Driven says what became of a Drive.
@@ -94,6 +95,8 @@ type (
 	Seed struct {
 		Marks map[wire.LineKey]uint64
 		Holds map[wire.LineKey]uint64 // by whose number, 0 if that is not known
+		// Released are the numbers of the newest releases; 0 is the whole board.
+		Released map[wire.LineKey]uint64
 	}
 	// Leftover is a pulse that an earlier process has not ended, at an output without a
 	// safe level: it is driven to its off level.

@@ -20,7 +20,7 @@ func (c *Core) want(w Want) {
 	if w.Order > 0 && !w.Unmarked {
 		c.mark(l.Key, w.Order)
 	}
-	if w.Hold && l.HasSafe {
+	if w.Hold && l.HasSafe && (w.Order == 0 || w.Order >= max(c.released[l.Key], c.released[board])) {
 		c.held[l.Key] = max(c.held[l.Key], w.Order)
 	}
 	if w.Safe {

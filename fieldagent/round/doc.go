@@ -10,6 +10,7 @@
 // The order is the promise: what the core wrote down is durable before anything
 // starts, stops or is told, on either path. The one exception is what is towards
 // safe (Output.Urgent): it is driven first, whatever the disk does (docs/safety.md
-// 5). After an error nothing more may be performed: the process ends and recovers by
+// 5). Links is what the loop may learn late: how long the gateway has been away. After an
+// error nothing more may be performed: the process ends and recovers by
 // reading its journal.
 package round

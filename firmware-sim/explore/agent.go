@@ -34,6 +34,7 @@ type agent struct {
 	disk   *journaltest.Disk
 	link   *link
 	narrow *narrow
+	links  round.Links
 	pins   *owner
 
 	life      *identity // nil when the process is down
@@ -124,7 +125,8 @@ func (a *agent) setClock() {
 
 // Now is the time as the executor sees it.
 func (a *agent) now() executor.Now {
-	return executor.Now{Mono: a.clock.mono(), Wall: a.clock.wall(), WallOK: a.clock.synced, Local: a.localSeen}
+	mono := a.clock.mono()
+	return executor.Now{Mono: mono, Wall: a.clock.wall(), WallOK: a.clock.synced, Local: a.localSeen, Away: a.links.Away(mono)}
 }
 
 // boot starts a process on what the disk holds.
@@ -135,6 +137,7 @@ func (a *agent) boot() {
 	a.boots++
 	a.life = new(identity)
 	a.clock.started = a.w.now
+	a.links = round.Links{}
 	a.setClock()
 	a.inputs, a.planned, a.busy, a.wakeAt, a.out, a.faulted = nil, false, false, 0, executor.Output{}, false
 	a.works, a.untaken = map[wire.Token]*work{}, map[wire.Token]bool{}
@@ -235,6 +238,7 @@ func (a *agent) round() {
 		}
 		in := a.inputs[0]
 		a.inputs = a.inputs[1:]
+		a.links.Taken(in.Input)
 		if h, ok := in.Input.(executor.Hand); ok {
 			a.localTaken = h.Local
 		}

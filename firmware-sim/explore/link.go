@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/executor"
+	"github.com/apollo-11/apollo11/fieldagent/round"
 	"github.com/apollo-11/apollo11/gateway/engine"
 	"github.com/apollo-11/apollo11/wire"
 )
@@ -85,6 +86,7 @@ func (l *link) reach() {
 	c := &conn{session: l.rnd.Uint64() | 1}
 	l.agentEnd, l.brokerEnd = c, c
 	l.w.log(l.a.tag, "connected, session %x", c.session)
+	l.a.links.Up(round.Primary)
 	l.a.input(executor.Connected{Session: c.session})
 }
 
@@ -117,6 +119,7 @@ func (l *link) lostByAgent(d time.Duration) {
 		if l.agentEnd == c {
 			l.agentEnd = nil
 			l.w.check.contacts(l.a)
+			l.a.links.Down(round.Primary, l.a.clock.mono())
 			l.a.input(executor.Disconnected{})
 			l.a.later(between(l.rnd, 10, 1_500), l.reach)
 		}

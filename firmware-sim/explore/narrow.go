@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/executor"
+	"github.com/apollo-11/apollo11/fieldagent/round"
 	"github.com/apollo-11/apollo11/gateway/engine"
 	"github.com/apollo-11/apollo11/wire"
 )
@@ -55,6 +56,7 @@ func (n *narrow) reach() {
 	}
 	n.conn = new(identity)
 	n.w.gateway.put(&engine.NarrowbandUp{Short: wire.Short(n.a.id), Up: true})
+	n.a.links.Up(round.Narrowband)
 	n.a.input(executor.NarrowbandUp{})
 	n.w.check.contacts(n.a)
 	n.w.check.opened(n.a)
@@ -72,6 +74,7 @@ func (n *narrow) lost() {
 		}
 	})
 	n.w.check.contacts(n.a)
+	n.a.links.Down(round.Narrowband, n.a.clock.mono())
 	n.a.input(executor.NarrowbandDown{})
 	n.a.later(between(n.rnd, 100, 2_000), n.reach)
 }

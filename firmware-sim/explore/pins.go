@@ -77,7 +77,7 @@ func (o *owner) start() {
 // seed gives the core what the journal knows, before anything is driven.
 func (o *owner) seed(c *executor.Core) {
 	o.readHand()
-	o.step(lines.Seed{Marks: c.Marks(), Holds: c.Holds()})
+	o.step(lines.Seed{Marks: c.Marks(), Holds: c.Holds(), Released: c.Released()})
 	for _, p := range c.Pulses() {
 		o.step(lines.Leftover{Line: p.Line, Off: p.Off})
 	}
