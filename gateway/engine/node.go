@@ -28,7 +28,8 @@ type node struct {
 	online  bool
 	since   int64
 	reason  string
-	session uint64 // of the latest hello; 0 after a goodbye
+	session uint64 // of the latest hello that was welcomed; 0 after a goodbye
+	voice   uint64 // of the latest hello, welcomed or not: whose words come now
 	ended   [pastSessions]uint64
 	past    int // where in ended the next one goes
 	heard   time.Duration

@@ -68,7 +68,7 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	e.helloLevels(n, m)
 	e.helloLocal(now, n, m)
 	e.renew(n)
-	n.session, n.heard, n.met, n.Left, n.missed = m.Session, now.Mono, true, false, false
+	n.session, n.voice, n.heard, n.met, n.Left, n.missed = m.Session, m.Session, now.Mono, true, false, false
 	n.told = 0
 	n.tells(now, m.Next)
 	e.claim(now, n, m)
