@@ -214,7 +214,7 @@ func (o *oracle) recorded(i *engine.Instruction) {
 // instruction's time.
 func mayLeadToSafe(m *wire.Instruction) bool {
 	act, err := wire.ParseAct(m.Intent, m.Args)
-	return err == nil && (act.Safe || act.Sets && !act.Pulse && act.MaxOn == 0)
+	return err == nil && (act.Safe || act.Sets && !act.Pulse)
 }
 
 // delivered holds the effects of a batch against the disk as it is at this

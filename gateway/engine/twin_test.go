@@ -112,3 +112,83 @@ func TestB28_TheOtherTakesItsPlace(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 }
+
+// TestB28_WhatARefusedBoardSaysIsNoSignOfLife: neither its answers nor its events count
+// as those of the node whose name it uses. Else the silence that it is told to wait for
+// never comes, and the real board's replacement stays refused for ever.
+func TestB28_WhatARefusedBoardSaysIsNoSignOfLife(t *testing.T) {
+	for name, says := range map[string]string{
+		"answers":            "report a seq=1 driven",
+		"questions' answers": "report a seq=1 running",
+		"events":             "event a seq=1 no=2 started",
+		"starts of events":   "event a seq=1 no=1 received",
+		"heartbeats":         "heartbeat a session=8",
+		"digests":            "digest a session=8",
+		"a goodbye":          "goodbye a session=8 lost",
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.block("hello a incarnation=1 session=7\nsubmit node=a pin=lamp")
+			h.block("event a seq=1 received")
+			if out := h.block("hello a incarnation=2 session=8 next=1 first=1"); !strings.Contains(out, "refused=") {
+				t.Fatalf("%s", out)
+			}
+			for range 4 {
+				h.block("advance 3s")
+				if out := h.block(says); strings.Contains(out, "instruction 1 v") || strings.Contains(out, "cursor a") || strings.Contains(out, "-> send a") {
+					t.Fatalf("taken for the node's word:\n%s", out)
+				}
+			}
+			if out := h.block("advance 4s"); !strings.Contains(out, "alarm raised node_offline a no sign of life") {
+				t.Fatalf("the node is silent, and nobody says so:\n%s", out)
+			}
+			if out := h.block("hello a incarnation=2 session=9 next=1 first=1"); strings.Contains(out, "refused=") {
+				t.Errorf("the replacement stays refused:\n%s", out)
+			}
+		})
+	}
+}
+
+// TestB28_TheNodeIsHeardAgainAfterARefusal: in its own session, by its next hello, and
+// by whatever names its session.
+func TestB28_TheNodeIsHeardAgainAfterARefusal(t *testing.T) {
+	for name, back := range map[string]string{
+		"a heartbeat of its session":   "heartbeat a session=7",
+		"a hello after the connection": "hello a incarnation=1 session=9 next=2 first=2",
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.block("hello a incarnation=1 session=7\nsubmit node=a pin=lamp")
+			h.block("event a seq=1 received")
+			h.block("hello a incarnation=2 session=8 next=1 first=1")
+			h.block("advance 10s")
+			h.block(back)
+			if out := h.block("event a seq=1 no=2 processed ok"); !strings.Contains(out, "SUCCEEDED") {
+				t.Errorf("not heard:\n%s", out)
+			}
+			if out := h.block("advance 14s"); strings.Contains(out, "node_offline") {
+				t.Errorf("%s", out)
+			}
+		})
+	}
+}
+
+// TestB28_AnOlderCopyIsNotHeardEither: it has the node's own incarnation and numbers.
+func TestB28_AnOlderCopyIsNotHeardEither(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello a nonce=1 session=7\nsubmit node=a intent=gpio.pulse")
+	h.block("event a seq=1 received")
+	h.block("event a seq=1 started")
+	if out := h.block("hello a nonce=2 session=8 next=1 first=1"); !strings.Contains(out, "newer copy of this journal") {
+		t.Fatalf("%s", out)
+	}
+	for range 4 {
+		h.block("advance 3s")
+		if out := h.block("report a seq=1 never"); strings.Contains(out, "instruction 1 v") {
+			t.Fatalf("it speaks for the node:\n%s", out)
+		}
+	}
+	if out := h.block("advance 4s"); !strings.Contains(out, "alarm raised node_offline a") {
+		t.Errorf("%s", out)
+	}
+}

@@ -1,30 +1,33 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/apollo-11/apollo11/wire"
 )
 
 // uplink takes in what a node says on the primary path.
 func (e *Engine) uplink(now Now, in *Uplink) {
-	if n := e.nodes[in.Node]; n != nil && n.unheard(in.Msg) {
+	n := e.nodes[in.Node]
+	if n != nil && n.other(in.Msg) {
 		return
 	}
 	switch m := in.Msg.(type) {
 	case *wire.Hello:
 		e.hello(now, in.Node, m)
 	case *wire.Goodbye:
-		if n := e.nodes[in.Node]; n != nil && n.session != 0 && m.Session == n.session {
+		if n != nil && n.session != 0 && m.Session == n.session {
 			e.goodbye(now, n, m)
 		}
 	case *wire.Heartbeat:
-		if n := e.alive(now, in.Node, m.Session); n != nil {
+		if n := e.hear(now, in.Node); n != nil {
 			n.tells(now, m.Next)
 			e.skew(now, n, m.Clock, true)
 			e.hand(now, n, m)
 			e.room(n, m)
 		}
 	case *wire.Digest:
-		if n := e.alive(now, in.Node, m.Session); n != nil {
+		if n := e.hear(now, in.Node); n != nil {
 			n.tells(now, m.Next)
 			e.digest(n, m)
 		}
@@ -33,25 +36,41 @@ func (e *Engine) uplink(now Now, in *Uplink) {
 			e.event(now, n, m)
 		}
 	case *wire.Report:
-		// It names no session: while another board was refused under the name just now, its
-		// word of what it has driven must not keep the silence from coming for which it is
-		// told to wait.
-		n := e.nodes[in.Node]
-		if n == nil || n.session == 0 || n.refusedAt == 0 {
-			n = e.hear(now, in.Node)
-		}
-		if n != nil {
+		if n := e.hear(now, in.Node); n != nil {
 			e.states(now, n, m)
 		}
 	}
 }
 
-// alive notes a sign of life that names its session: another one's is old news.
-func (e *Engine) alive(now Now, id string, session uint64) *node {
-	if n := e.nodes[id]; n != nil && n.session == session {
-		return e.hear(now, id)
+// other reports whether a message is not the node's, but that of a board that was not
+// welcomed under its name or of a session that is over: it is no sign of life, and
+// nothing that it says of attempts is taken. A board that is connected stays the one that
+// speaks until another one says hello, or somebody names the node's session.
+func (n *node) other(m wire.Message) bool {
+	switch m := m.(type) {
+	case *wire.Hello:
+		if !slices.Contains(n.ended[:], m.Session) { // else it was overtaken by its own end
+			n.voice = m.Session
+		}
+		return false
+	case *wire.Goodbye:
+		return false // it counts for its own session alone
+	case *wire.Heartbeat:
+		return n.names(m.Session)
+	case *wire.Digest:
+		return n.names(m.Session)
 	}
-	return nil
+	return n.unheard(m) || n.voice != n.session
+}
+
+// names notes whose session a word names. It reports whether that is another one than
+// the node's.
+func (n *node) names(session uint64) (other bool) {
+	if session != n.session {
+		return true
+	}
+	n.voice = session
+	return false
 }
 
 // hear notes a sign of life of a node that is in a session, and puts it online
