@@ -203,7 +203,7 @@ func (a *Agent) links(l *loop, u *urgent) ([]*link.Link, error) {
 		Subscribe: a.topics.Cmd(a.cfg.Node), Publish: a.topics.Evt(a.cfg.Node), KeepAlive: primaryKeepAlive,
 		Open: openPrimary, Jitter: rand.Float64, Log: a.log.With("path", "primary"),
 		Up:   func(ctx context.Context, session uint64) { l.give(ctx, executor.Connected{Session: session}) },
-		Down: func(ctx context.Context) { l.give(ctx, executor.Disconnected{}) },
+		Down: func(ctx context.Context) { l.give(ctx, executor.Disconnected{At: l.now().Mono}) },
 		Message: func(b []byte) bool {
 			m, err := wire.DecodeDownlink(b)
 			if err != nil {
@@ -236,7 +236,7 @@ func (a *Agent) links(l *loop, u *urgent) ([]*link.Link, error) {
 		Subscribe: wire.NarrowbandDown(short), Publish: wire.NarrowbandUp(short), KeepAlive: a.cfg.narrowbandEvery(),
 		Open: func() (uint64, []byte) { return 0, nil }, Jitter: rand.Float64, Log: a.log.With("path", "narrowband"),
 		Up:   func(ctx context.Context, _ uint64) { l.give(ctx, executor.NarrowbandUp{}) },
-		Down: func(ctx context.Context) { l.give(ctx, executor.NarrowbandDown{}) },
+		Down: func(ctx context.Context) { l.give(ctx, executor.NarrowbandDown{At: l.now().Mono}) },
 		Message: func(b []byte) bool {
 			f, err := wire.DecodeCompact(b)
 			if err != nil {

@@ -17,6 +17,14 @@ func (c *Core) reached() bool {
 // touch notes that the gateway was heard.
 func (c *Core) touch() { c.contact = c.now.Mono }
 
+// parted notes that a connection has been gone since then: what has waited while the
+// loop hung is not contact of now.
+func (c *Core) parted(at time.Duration) {
+	if at > 0 && !c.reached() {
+		c.contact = min(c.contact, at)
+	}
+}
+
 // mindAutonomy looks whether the gateway has been gone for longer than the
 // autonomy window (C8). Then nothing that waits is started, and what runs ends. When
 // the gateway is heard again all goes on as before. Outputs that are to fall then
@@ -50,7 +58,8 @@ func (c *Core) autonomyDeadline(at func(time.Duration)) {
 	}
 }
 
-// deserted reports whether the autonomy window has ended by then.
+// deserted reports whether the autonomy window may have ended by then. A loop that has
+// hung for as long does not know that its connection stands.
 func (c *Core) deserted(now Now) bool {
-	return c.cfg.Autonomy > 0 && !c.reached() && now.Mono-c.contact >= c.cfg.Autonomy
+	return c.cfg.Autonomy > 0 && now.Mono-c.contact >= c.cfg.Autonomy
 }

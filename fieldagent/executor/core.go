@@ -180,10 +180,12 @@ func (c *Core) Step(now Now, in Input) Output {
 		c.connected(in.Session)
 	case Disconnected:
 		c.session.up, c.session.welcomed = false, false
+		c.parted(in.At)
 	case NarrowbandUp:
 		c.narrowband = true
 	case NarrowbandDown:
 		c.narrowband = false
+		c.parted(in.At)
 	case Received:
 		c.received(in.Message)
 	case ReceivedCompact:

@@ -45,6 +45,35 @@ func TestA6_NothingStartsAfterTheAutonomyWindow(t *testing.T) {
 	}
 }
 
+// A6: the disk hangs over the record of a start, the connection breaks meanwhile, and the
+// autonomy window ends before the loop comes to hear of it. The work is not begun, nor is
+// it when the loop takes it back and only then learns of the loss.
+func TestA6_NothingStartsAfterALossThatWaitedForTheLoop(t *testing.T) {
+	cfg := config(1)
+	cfg.Autonomy = 10 * time.Second
+	b := newBench(t, cfg)
+	b.welcome(0)
+	lost := b.mono + time.Second
+	if out := b.deliver(1, "a"); len(out.Start) != 1 {
+		t.Fatalf("starts %v", out.Start)
+	}
+	b.mono = lost + cfg.Autonomy + 3*time.Second
+	if !b.core.TooLate(b.at(), token(1)) {
+		t.Fatal("the gateway has been gone for 13 s, and new work begins")
+	}
+	b.step(executor.Unstarted{Tokens: []wire.Token{token(1)}}) // it believes in its connection, and may record the start again
+	out := b.step(executor.Disconnected{At: lost})
+	if len(out.Start) != 0 || !b.core.TooLate(b.at(), token(1)) {
+		t.Fatal("3 s after the end of the autonomy window new work begins")
+	}
+	if out = b.step(executor.Unstarted{Tokens: []wire.Token{token(1)}}); len(out.Start) != 0 {
+		t.Errorf("starts %v without a gateway", out.Start)
+	}
+	if out = b.welcome(0); len(out.Start) != 1 || b.core.TooLate(b.at(), token(1)) {
+		t.Errorf("heard again: starts %v", out.Start)
+	}
+}
+
 // A12: the gateway's clock is set back. What it sends then is not refused as expired by
 // a time that can't be right; the agent asks, and begins it when it has been told.
 func TestA12_NothingIsRefusedAsExpiredInDoubt(t *testing.T) {

@@ -26,12 +26,13 @@ type (
 	// Connected says that the primary connection is up. Session is a random
 	// number of this connection, not 0.
 	Connected struct{ Session uint64 }
-	// Disconnected says that the primary connection is gone.
-	Disconnected struct{}
+	// Disconnected says that the primary connection is gone, since At on the
+	// monotonic clock; 0 is now. It may have waited while the loop hung.
+	Disconnected struct{ At time.Duration }
 	// NarrowbandUp says that the narrowband connection is up.
 	NarrowbandUp struct{}
-	// NarrowbandDown says that the narrowband connection is gone.
-	NarrowbandDown struct{}
+	// NarrowbandDown says the same of the narrowband connection.
+	NarrowbandDown struct{ At time.Duration }
 	// Received is a message from the gateway: *wire.Instruction, *wire.Cancel,
 	// *wire.Query, *wire.Welcome or *wire.EventAck. The core keeps it.
 	Received struct{ Message wire.Message }

@@ -117,7 +117,7 @@ func (l *link) lostByAgent(d time.Duration) {
 		if l.agentEnd == c {
 			l.agentEnd = nil
 			l.w.check.contacts(l.a)
-			l.a.input(executor.Disconnected{})
+			l.a.input(executor.Disconnected{At: l.a.clock.mono()})
 			l.a.later(between(l.rnd, 10, 1_500), l.reach)
 		}
 	})

@@ -72,7 +72,7 @@ func (n *narrow) lost() {
 		}
 	})
 	n.w.check.contacts(n.a)
-	n.a.input(executor.NarrowbandDown{})
+	n.a.input(executor.NarrowbandDown{At: n.a.clock.mono()})
 	n.a.later(between(n.rnd, 100, 2_000), n.reach)
 }
 
