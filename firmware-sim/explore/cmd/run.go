@@ -98,6 +98,7 @@ func parse(args []string, stderr io.Writer) (flags, error) {
 	out := set.String("o", "text", "output: text, json")
 	set.BoolVar(&f.trace, "trace", false, "write down everything that happens")
 	set.IntVar(&c.Jobs, "jobs", runtime.GOMAXPROCS(0), "seeds at a time")
+	plantFlag(set)
 	if err := set.Parse(args); err != nil {
 		return f, err
 	}
