@@ -177,6 +177,15 @@ func (s *Site) UnknownWindows(ctx context.Context, path string) ([]Bucket, error
 	return list, nil
 }
 
+// Alarms are those that stand.
+func (s *Site) Alarms(ctx context.Context) ([]scada.Alarm, error) {
+	var v struct {
+		Standing []scada.Alarm `json:"standing"`
+	}
+	_, err := s.document(ctx, "/v1/alarms", &v)
+	return v.Standing, err
+}
+
 // NarrowbandConnections is how many agents are connected to the narrowband door.
 func (s *Site) NarrowbandConnections(ctx context.Context) (int, error) {
 	body, status, err := s.get(ctx, "/metrics")
