@@ -47,7 +47,7 @@ func parse() (o options, err error) {
 	flag.StringVar(&o.trouble, "trouble", "", "in offs, play only the kinds of trouble whose names contain this")
 	flag.IntVar(&o.loss, "loss", 30, "packets lost on the link in each direction, in percent")
 	flag.DurationVar(&o.limit, "limit", 2*time.Hour, "the longest that everything may take")
-	flag.Uint64Var(&o.seed, "seed", rand.Uint64(), "decides when things happen; without it chance does")
+	flag.Uint64Var(&o.seed, "seed", 0, "decides when things happen; without it chance does")
 	flag.StringVar(&o.format, "o", "text", "text or json")
 	flag.StringVar(&o.plot, "plot", "", "only draw the end of an outage into this file (SVG)")
 	flag.Usage = usage
@@ -74,6 +74,9 @@ func parse() (o options, err error) {
 		return o, fmt.Errorf("format %q is not known; there are text and json", o.format)
 	case o.trouble != "" && !trial.HasTrouble(o.trouble):
 		return o, fmt.Errorf("no kind of trouble has %q in its name; there are %s", o.trouble, strings.Join(trial.Troubles(), ", "))
+	}
+	if !given["seed"] {
+		o.seed = rand.Uint64()
 	}
 	o.sizes = usual
 	if *short {

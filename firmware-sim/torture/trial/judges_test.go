@@ -1,6 +1,8 @@
 package trial
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +10,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
+	"github.com/apollo-11/apollo11/firmware-sim/torture/rig"
 	"github.com/apollo-11/apollo11/gateway/scada"
 )
 
@@ -200,4 +203,20 @@ func TestPlanPlaysEachKindOften(t *testing.T) {
 			t.Errorf("of %d kinds, %d different pairs, want %d", n, len(with), 2*n)
 		}
 	}
+}
+
+// AlarmAfter watches a site until an off that was sent now has its alarm.
+func AlarmAfter(ctx context.Context, s *rig.Site) (alarm time.Duration, err error) {
+	n, sent := &offTrial{s: s}, time.Now()
+	ctx, stop := context.WithCancel(ctx)
+	watched := make(chan error, 1)
+	go func() { watched <- n.watch(ctx) }()
+	err = rig.Await(ctx, rig.Patience, "the alarm", func() (bool, error) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		alarm = n.reached(nil, off{at: sent}).alarm
+		return alarm >= 0, nil
+	})
+	stop()
+	return alarm, errors.Join(err, <-watched)
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/firmware-sim/torture/rig"
-	"github.com/apollo-11/apollo11/gateway/scada"
 )
 
 // offTrial is one off a second under way.
@@ -277,6 +276,9 @@ func (t *offTrial) command(ctx context.Context, id string, pin, level int) error
 	return err
 }
 
+// safeUndelivered is the alarm that something towards safe has not reached its node.
+const safeUndelivered = "safe_undelivered"
+
 // watch notes when the alarm stands that something towards safe has not arrived.
 func (t *offTrial) watch(ctx context.Context) error {
 	const every = 100 * time.Millisecond
@@ -287,7 +289,7 @@ func (t *offTrial) watch(ctx context.Context) error {
 			standing = false // the gateway is away
 			continue
 		}
-		k := slices.IndexFunc(list, func(a scada.Alarm) bool { return a.Alarm == "safe_undelivered" && a.Node == orderNode })
+		k := slices.IndexFunc(list, func(a rig.Alarm) bool { return a.Alarm == safeUndelivered && a.Subject == orderNode })
 		if k < 0 {
 			standing = false
 			continue

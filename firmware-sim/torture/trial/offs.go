@@ -41,7 +41,7 @@ const (
 	drainRate = 200
 	mostDrain = 10_000
 	// roomBeside is the gateway's room beside a backlog.
-	roomBeside = 2000
+	roomBeside = 4000
 )
 
 // OffsOptions say how Offs goes on.
@@ -68,7 +68,7 @@ var troubles = []trouble{
 	{"both paths held", (*offTrial).cuts},
 	{"primary path a black hole", (*offTrial).darkness},
 	{"two long pulses, two workers", (*offTrial).longPulses},
-	{"backlog of pulses, full window", (*offTrial).crowd},
+	{"full queue, busy workers", (*offTrial).crowd},
 	{"90 % of the capacity", (*offTrial).fill},
 	{"quiet period", (*offTrial).quiet},
 	{"drain of a backlog", (*offTrial).drain},

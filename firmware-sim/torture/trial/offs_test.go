@@ -4,7 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apollo-11/apollo11/firmware-sim/torture/rig"
 	"github.com/apollo-11/apollo11/firmware-sim/torture/trial"
+	"github.com/apollo-11/apollo11/wire"
 )
 
 // TestC16_OffsAreInTime: one off a second through all kinds of trouble, each for some
@@ -19,5 +21,27 @@ func TestC16_OffsAreInTime(t *testing.T) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestAlarmIsSeen: an off for a board that is not there is the alarm that is wanted.
+func TestAlarmIsSeen(t *testing.T) {
+	t.Parallel()
+	u := setup(t, 201)
+	s, err := rig.NewSite(t.Context(), u.Bin, u.Dir, rig.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	c, err := s.Client(t.Context(), "scada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Submit(rig.TaskTopic, `{"intent":"gpio.safe","node":"pump-1"}`); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := trial.AlarmAfter(t.Context(), s); err != nil || after < wire.SafeLate-time.Second/2 {
+		t.Errorf("it stood after %v: %v", after, err)
 	}
 }

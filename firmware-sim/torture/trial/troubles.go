@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/apollo-11/apollo11/fieldagent/executor"
 	"github.com/apollo-11/apollo11/firmware-sim/torture/rig"
 )
 
@@ -16,11 +17,11 @@ const (
 	longPulse = "2s"
 	// behindLong are pulses that wait behind two long ones, as many as a window holds.
 	behindLong = 14
-	// crowdPerSecond is how many pulses a second are submitted at once, of which two
-	// workers do three: the backlog stays to the end. Each is so short that what switches
-	// on, which is more urgent, finds a worker in a moment.
-	crowdPerSecond = 6
-	crowdWidth     = "700ms"
+	// crowdPulses are more than the agent's queue takes, and two workers do three a
+	// second: it is full to the end. Each is so short that what switches on, which is more
+	// urgent, finds a worker in a moment.
+	crowdPulses = executor.DefaultMaxQueue + 200
+	crowdWidth  = "700ms"
 	// awayNode is a node that never comes.
 	awayNode = "away"
 	// freed are the places that are made when the next on is to be let in.
@@ -165,9 +166,9 @@ func (t *offTrial) longPulses(ctx context.Context, rnd *rand.Rand, _ time.Durati
 	})
 }
 
-// crowd keeps the workers busy and the window of the node full all the time.
+// crowd keeps the workers busy and the queue of the agent full all the time.
 func (t *offTrial) crowd(ctx context.Context, _ *rand.Rand, length time.Duration) error {
-	_, err := t.submitAll(context.WithoutCancel(ctx), t.pulses(crowdPerSecond*int(length.Seconds()+1), crowdWidth, "low", length))
+	_, err := t.submitAll(context.WithoutCancel(ctx), t.pulses(crowdPulses, crowdWidth, "low", length))
 	<-ctx.Done()
 	return err
 }
