@@ -120,6 +120,22 @@ func TestSpoiledLevelsFileIsReported(t *testing.T) {
 	}
 }
 
+// TestLevelsGoWhereALinkPoints: the levels are what pins keep by themselves, and no disk
+// on which a board's data lie can hold them up.
+func TestLevelsGoWhereALinkPoints(t *testing.T) {
+	link, there := filepath.Join(t.TempDir(), "levels"), filepath.Join(t.TempDir(), "levels")
+	must(t, os.Symlink(there, link))
+	p, err := newSim(t, gpio.SimOptions{Levels: link}).Open("GPIO17", gpio.Request{Mode: gpio.Output})
+	must(t, err)
+	must(t, p.Set(gpio.High, "x"))
+	if levels, err := gpio.ReadLevels(there); err != nil || levels["GPIO17"] != gpio.High {
+		t.Errorf("where the link points: %v, %v", levels, err)
+	}
+	if to, err := os.Readlink(link); err != nil || to != there {
+		t.Errorf("the link: %q, %v", to, err)
+	}
+}
+
 func TestSimulatedPinKeepsToItsMode(t *testing.T) {
 	b := newSim(t, gpio.SimOptions{})
 	in, err := b.Open("GPIO5", gpio.Request{Mode: gpio.Input})

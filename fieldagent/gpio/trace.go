@@ -68,7 +68,8 @@ func ReadTrace(name string) ([]Actuation, error) {
 
 // writeLevels replaces the levels file. It is written beside and renamed, so
 // that a reader never sees half of it; it is not synced, as nobody relies on the
-// levels of a simulated board after a power cut.
+// levels of a simulated board after a power cut. Where name is a link, to an
+// absolute name, what it points to is replaced.
 func writeLevels(name string, levels map[string]Level) error {
 	if name == "" {
 		return nil
@@ -76,6 +77,9 @@ func writeLevels(name string, levels map[string]Level) error {
 	data, err := json.Marshal(levels) // sorts the keys
 	if err != nil {
 		return err
+	}
+	if to, err := os.Readlink(name); err == nil {
+		name = to
 	}
 	temp := name + ".new"
 	if err := os.WriteFile(temp, append(data, '\n'), simFileMode); err != nil {

@@ -2,14 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/apollo-11/apollo11/firmware-sim/torture/trial"
 )
 
 func main() {
@@ -21,17 +25,13 @@ func main() {
 // options are the command line.
 type options struct {
 	only    map[string]bool
-	rounds  int
-	orders  int
-	offs    time.Duration
+	sizes   sizes
 	trouble string
-	cuts    int
 	loss    int
 	limit   time.Duration
 	seed    uint64
 	format  string
 	plot    string
-	short   bool
 }
 
 // partNames are the parts in the order in which they run.
@@ -39,38 +39,53 @@ var partNames = [...]string{"gateway", "agents", "link", "window", "leave", "res
 
 func parse() (o options, err error) {
 	only := flag.String("only", strings.Join(partNames[:], ","), "the parts to run")
-	flag.IntVar(&o.rounds, "rounds", 50, "kills of the gateway, and of agents")
-	flag.IntVar(&o.orders, "orders", 200, "rounds of eight commands for one line, in each of its cases")
-	flag.DurationVar(&o.offs, "offs", time.Minute, "how long one off a second goes through each kind of trouble")
-	flag.StringVar(&o.trouble, "trouble", "", "of one off a second, play only the kinds of trouble whose names contain this")
-	flag.IntVar(&o.cuts, "cuts", 10, "cuts of the link")
+	rounds := flag.Int("rounds", 0, "rounds of each part that has rounds: of eight commands in each case of order, kills of gateway and of agents, cuts of link (default: see sizes below)")
+	offs := flag.Duration("for", 0, "how long offs goes on (default: see sizes below)")
+	commands := flag.Int("commands", 0, "how many commands wait in drain (default: see sizes below)")
+	short := flag.Bool("short", false, "about two minutes of everything")
+	long := flag.Bool("long", false, "about an hour of everything: the sizes that are promised")
+	flag.StringVar(&o.trouble, "trouble", "", "in offs, play only the kinds of trouble whose names contain this")
 	flag.IntVar(&o.loss, "loss", 30, "packets lost on the link in each direction, in percent")
-	flag.DurationVar(&o.limit, "limit", 30*time.Minute, "the longest that everything may take")
-	flag.Uint64Var(&o.seed, "seed", rand.Uint64(), "decides when things happen")
+	flag.DurationVar(&o.limit, "limit", 2*time.Hour, "the longest that everything may take")
+	flag.Uint64Var(&o.seed, "seed", 0, "decides when things happen; without it chance does")
 	flag.StringVar(&o.format, "o", "text", "text or json")
 	flag.StringVar(&o.plot, "plot", "", "only draw the end of an outage into this file (SVG)")
-	flag.BoolVar(&o.short, "short", false, "a tenth of everything")
+	flag.Usage = usage
 	flag.Parse()
 	o.only = map[string]bool{}
 	for _, name := range strings.Split(*only, ",") {
-		o.only[name] = true
-	}
-	for name := range o.only {
-		if !strings.Contains(","+strings.Join(partNames[:], ",")+",", ","+name+",") {
+		if !slices.Contains(partNames[:], name) {
 			return o, fmt.Errorf("part %q is not known; there are %s", name, strings.Join(partNames[:], ", "))
 		}
+		o.only[name] = true
 	}
-	if o.short {
-		o.rounds, o.cuts, o.offs, o.orders = max(o.rounds/10, 1), max(o.cuts/5, 1), max(o.offs/5, time.Second), max(o.orders/20, 1)
-	}
+	given := map[string]bool{}
+	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	switch {
 	case flag.NArg() > 0:
 		return o, fmt.Errorf("unexpected argument %q: everything is given by flags", flag.Arg(0))
-	case o.rounds < 1 || o.orders < 1 || o.offs < time.Second || o.cuts < 1 || o.loss < 0 || o.loss > 90 || o.limit <= 0:
-		return o, fmt.Errorf("rounds, orders, offs, cuts and limit must be positive, loss 0 to 90")
+	case *short && *long:
+		return o, errors.New("short and long exclude each other")
+	case given["rounds"] && *rounds < 1, given["for"] && *offs < time.Second, given["commands"] && *commands < 100:
+		return o, errors.New("rounds must be 1 at least, for 1s, commands 100")
+	case o.loss < 0 || o.loss > 90 || o.limit <= 0:
+		return o, errors.New("limit must be positive, loss 0 to 90")
 	case o.format != "text" && o.format != "json":
 		return o, fmt.Errorf("format %q is not known; there are text and json", o.format)
+	case o.trouble != "" && !trial.HasTrouble(o.trouble):
+		return o, fmt.Errorf("no kind of trouble has %q in its name; there are %s", o.trouble, strings.Join(trial.Troubles(), ", "))
 	}
+	if !given["seed"] {
+		o.seed = rand.Uint64()
+	}
+	o.sizes = usual
+	if *short {
+		o.sizes = little
+	}
+	if *long {
+		o.sizes = promised
+	}
+	o.sizes.override(*rounds, *offs, *commands)
 	return o, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/apollo-11/apollo11/firmware-sim/torture/outage"
@@ -56,10 +57,13 @@ func (w *work) failed(part string, err error) {
 	fmt.Fprintf(os.Stderr, "%s: %v\n", part, err)
 }
 
-// progress prints at most a line a second.
+// progress prints at most a line a second. It may be called by several goroutines.
 func progress() func(string, ...any) {
+	var mu sync.Mutex
 	var last time.Time
 	return func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
 		if now := time.Now(); now.Sub(last) > time.Second {
 			last = now
 			fmt.Fprintf(os.Stderr, format+"\n", args...)
@@ -70,14 +74,14 @@ func progress() func(string, ...any) {
 func (w *work) ok(ok bool) { w.r.OK = w.r.OK && ok }
 
 func (w *work) gateway(ctx context.Context, u trial.Setup) error {
-	r, err := trial.GatewayKills(ctx, u, w.o.rounds)
+	r, err := trial.GatewayKills(ctx, u, w.o.sizes.kills)
 	w.r.Tallies = append(w.r.Tallies, tallied{r.Tally, &r.Restart})
 	w.ok(r.OK())
 	return err
 }
 
 func (w *work) agents(ctx context.Context, u trial.Setup) error {
-	r, err := trial.AgentKills(ctx, u, w.o.rounds)
+	r, err := trial.AgentKills(ctx, u, w.o.sizes.kills)
 	w.r.Tallies = append(w.r.Tallies, tallied{r.Tally, &r.Restart})
 	w.ok(r.OK())
 	return err
@@ -91,28 +95,17 @@ func (w *work) link(ctx context.Context, u trial.Setup) error {
 		w.r.Skipped = append(w.r.Skipped, "link: "+err.Error())
 		return nil
 	}
-	r, err := trial.LossyLink(ctx, u, w.o.cuts, w.o.loss)
+	r, err := trial.LossyLink(ctx, u, w.o.sizes.cuts, w.o.loss)
 	w.r.Tallies = append(w.r.Tallies, tallied{r.Tally, nil})
 	w.ok(r.OK())
 	return err
 }
 
-// Sizes of the other parts, of which -short takes less.
+// Numbers of the nodes in the part window, and of commands at once.
 const (
-	windowRounds = 12
-	windowLanes  = 6
-	windowBurst  = 4
-	leaveRounds  = 10
-	hangs        = 3
-	restarts     = 5
+	windowLanes = 6
+	windowBurst = 4
 )
-
-func (w *work) less(n int) int {
-	if w.o.short {
-		return max(n/5, 1)
-	}
-	return n
-}
 
 func (w *work) window(ctx context.Context, u trial.Setup) error {
 	var errs []error
@@ -122,7 +115,7 @@ func (w *work) window(ctx context.Context, u trial.Setup) error {
 	}{{trial.Before, 1}, {trial.Into, 1}, {trial.Into, windowBurst}} {
 		v := u
 		v.Dir = filepath.Join(u.Dir, fmt.Sprint(k))
-		r, err := trial.Window(ctx, v, of.c, max(w.less(windowRounds)/of.burst, 1), windowLanes, of.burst)
+		r, err := trial.Window(ctx, v, of.c, max(w.o.sizes.windows/of.burst, 1), windowLanes, of.burst)
 		if err == nil {
 			w.r.Windows = append(w.r.Windows, r)
 			w.ok(r.OK())
@@ -133,7 +126,7 @@ func (w *work) window(ctx context.Context, u trial.Setup) error {
 }
 
 func (w *work) leave(ctx context.Context, u trial.Setup) error {
-	r, err := trial.Leave(ctx, u, w.less(leaveRounds), w.less(hangs))
+	r, err := trial.Leave(ctx, u, w.o.sizes.leaves, w.o.sizes.hangs)
 	if err == nil {
 		w.r.Leave = &r
 		w.ok(r.OK())
@@ -143,15 +136,11 @@ func (w *work) leave(ctx context.Context, u trial.Setup) error {
 
 // restart goes through a grid of logs; the limit is that of the largest.
 func (w *work) restart(ctx context.Context, u trial.Setup) error {
-	grid := []int{1_000, 10_000, 90_000}
-	if w.o.short {
-		grid = []int{1_000, 10_000}
-	}
-	for _, finished := range grid {
+	for _, finished := range w.o.sizes.finished {
 		for _, unfinished := range []int{1, 1_000, 10_000} {
 			v := u
 			v.Dir = filepath.Join(u.Dir, fmt.Sprintf("%d-%d", finished, unfinished))
-			r, err := trial.Restart(ctx, v, trial.LogSize{Finished: finished, Unfinished: unfinished}, w.less(restarts))
+			r, err := trial.Restart(ctx, v, trial.LogSize{Finished: finished, Unfinished: unfinished}, w.o.sizes.restarts)
 			if err != nil {
 				return err
 			}
@@ -168,44 +157,34 @@ func (w *work) outage(ctx context.Context, u trial.Setup) error {
 	w.r.Drain = &d.Summary
 	w.ok(d.Summary.OK())
 	for _, narrow := range []bool{true, false} {
-		l := outage.Loss(outage.LossOptions{Seed: w.o.seed, Nodes: 20, Commands: 10_000, Share: 0.3, Narrowband: narrow})
+		l := outage.Loss(outage.LossOptions{Seed: w.o.seed, Nodes: 20, Commands: w.o.sizes.losses, Share: 0.3, Narrowband: narrow})
 		w.r.Losses = append(w.r.Losses, l)
 		w.ok(l.OK())
 	}
 	return ctx.Err()
 }
 
-// order plays each of its cases, so often that a rare moment is met.
+// order plays its cases, so often that a rare moment is met.
 func (w *work) order(ctx context.Context, u trial.Setup) error {
-	for k, c := range trial.OrderCases {
-		v := u
-		if v.Dir = filepath.Join(u.Dir, fmt.Sprint(k)); os.Mkdir(v.Dir, 0o700) != nil {
-			return fmt.Errorf("no directory %s", v.Dir)
-		}
-		r, err := trial.Order(ctx, v, c, w.o.orders)
-		w.r.Orders = append(w.r.Orders, r)
-		w.ok(r.OK())
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// backlog is what waits for a node that comes back under one off a second.
-const backlog = 10_000
-
-func (w *work) offs(ctx context.Context, u trial.Setup) error {
-	list, err := trial.Offs(ctx, u, trial.OffsOptions{Each: w.o.offs, Drains: w.less(backlog), Only: w.o.trouble})
-	w.r.Offs = list
+	list, err := trial.Orders(ctx, u, w.o.sizes.orders)
+	w.r.Orders = list
 	for _, r := range list {
 		w.ok(r.OK())
 	}
 	return err
 }
 
+func (w *work) offs(ctx context.Context, u trial.Setup) error {
+	r, err := trial.Offs(ctx, u, trial.OffsOptions{For: w.o.sizes.offs, Only: w.o.trouble})
+	if err == nil {
+		w.r.Offs = &r
+		w.ok(r.OK())
+	}
+	return err
+}
+
 func (w *work) drain(ctx context.Context, u trial.Setup) error {
-	r, err := trial.Drain(ctx, u, w.less(backlog))
+	r, err := trial.Drain(ctx, u, w.o.sizes.backlog)
 	if err == nil {
 		w.r.Backlog = &r
 		w.ok(r.OK())

@@ -28,7 +28,7 @@ type report struct {
 	Drain    *outage.DrainSummary  `json:"drain,omitempty"`
 	Losses   []outage.LossResult   `json:"losses,omitempty"`
 	Orders   []trial.OrderResult   `json:"orders,omitempty"`
-	Offs     []trial.OffsResult    `json:"offs,omitempty"`
+	Offs     *trial.OffsResult     `json:"offs,omitempty"`
 	Backlog  *trial.DrainResult    `json:"backlog,omitempty"`
 	Skipped  []string              `json:"skipped,omitempty"`
 	Failures []string              `json:"failures,omitempty"`
@@ -174,20 +174,21 @@ func (p *printer) orders(list []trial.OrderResult) {
 	}
 }
 
-func (p *printer) offs(list []trial.OffsResult) {
-	if len(list) == 0 {
+func (p *printer) offs(r *trial.OffsResult) {
+	if r == nil {
 		return
 	}
-	p.line("\n%-30s %5s %9s %7s %9s %9s | %5s %6s %7s", "one off a second", "offs", "found on", "struck", "median", "most", "late", "risen", "untold")
-	for _, r := range list {
-		if r.Skipped != "" {
-			p.line("%-30s left out: %s", r.Name, r.Skipped)
-			continue
-		}
-		p.line("%-30s %5d %9d %7d %9s %9s | %5d %6d %7d  %s", r.Name, r.Offs, r.Met, r.Struck, ms(r.On.Median), ms(r.On.Most), r.Late, r.Risen, r.Untold, verdict(r.OK()))
-		for _, f := range r.Faults {
-			p.line("    %s", f)
-		}
+	p.line("\n%-30s %5s %8s %7s %8s %8s %5s %7s %8s %8s | %4s %4s %5s %6s", "one off a second", "offs", "found on", "in time", "median", "most", "away", "alarmed", "longest", "alarm",
+		"late", "mute", "risen", "untold")
+	for _, c := range append([]trial.OffsCount{r.All}, r.Kinds...) {
+		p.line("%-30s %5d %8d %7d %8s %8s %5d %7d %8s %8s | %4d %4d %5d %6d  %s", c.Name, c.Offs, c.Met, c.InTime, ms(c.Reach.Median), ms(c.Reach.Most), c.Away, c.Alarmed,
+			ms(c.Longest), ms(c.Alarm), c.Late, c.Mute, c.Risen, c.Untold, verdict(c.OK()))
+	}
+	for _, s := range r.Skipped {
+		p.line("left out: %s", s)
+	}
+	for _, f := range r.Faults {
+		p.line("    %s", f)
 	}
 }
 

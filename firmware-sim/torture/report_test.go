@@ -22,19 +22,22 @@ func TestReportSaysWhatIsWrong(t *testing.T) {
 		Restarts: []trial.RestartResult{{LogSize: trial.LogSize{Finished: 90_000, Unfinished: 10_000}, Dispatch: spread}},
 		Drain:    &outage.DrainSummary{Commands: 5, Ordered: true},
 		Losses:   []outage.LossResult{{Open: 3}},
+		Orders:   []trial.OrderResult{{Name: "agent killed", Overtaken: 1, Faults: []string{"round 1: overtaken"}}},
+		Offs: &trial.OffsResult{All: trial.OffsCount{Name: "all", Offs: 40, Alarmed: 2, Longest: 7 * time.Second, Alarm: 5100 * time.Millisecond, Late: 1},
+			Kinds: []trial.OffsCount{{Name: "both paths held", Offs: 20}}, Faults: []string{"off-3: late"}},
 	}
 	var text, doc bytes.Buffer
 	if err := r.write(&text, "text"); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"gateway killed", "c: twice", "back after 2000 ms", "sent into", "<= 3 s", "90000", "left out: link: no root",
-		"FAILED: leave: no port", "NOT as promised", "seed 7"} {
+		"FAILED: leave: no port", "round 1: overtaken", "both paths held", "7000 ms", "5100 ms", "off-3: late", "NOT as promised", "seed 7"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the table does not say %q:\n%s", want, text.String())
 		}
 	}
-	if n := strings.Count(text.String(), "FAILED"); n != 7 {
-		t.Errorf("%d verdicts are FAILED, want 7:\n%s", n, text.String())
+	if n := strings.Count(text.String(), "FAILED"); n != 9 {
+		t.Errorf("%d verdicts are FAILED, want 9:\n%s", n, text.String())
 	}
 	if err := r.write(&doc, "json"); err != nil {
 		t.Fatal(err)
@@ -45,5 +48,23 @@ func TestReportSaysWhatIsWrong(t *testing.T) {
 	}
 	if back.Tallies[0].Duplicated != 1 || back.OK || back.Seed != 7 || back.Windows[0].Window.Median != 2*time.Second {
 		t.Errorf("the JSON says %+v", back)
+	}
+}
+
+// TestSizesTakeWhatWasGiven and nothing else.
+func TestSizesTakeWhatWasGiven(t *testing.T) {
+	t.Parallel()
+	s := usual
+	if s.override(0, 0, 0); s.orders != usual.orders || s.offs != usual.offs || s.backlog != usual.backlog {
+		t.Errorf("nothing was given: %+v", s)
+	}
+	if s.override(7, time.Hour, 900); s.orders != 7 || s.kills != 7 || s.cuts != 7 || s.offs != time.Hour || s.backlog != 900 || s.windows != usual.windows {
+		t.Errorf("all was given: %+v", s)
+	}
+	for _, name := range partNames {
+		h := partHelp[name]
+		if h.what == "" || h.size == nil || h.size(usual) == h.size(little) {
+			t.Errorf("the help does not say what %s is, and how much of it there is", name)
+		}
 	}
 }

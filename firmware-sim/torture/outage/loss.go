@@ -27,6 +27,9 @@ type LossOptions struct {
 	Commands   int
 	Share      float64 // of all messages, each way, on both paths
 	Narrowband bool    // the nodes have the second path
+	// Lines is how many lines of a node the commands are for, in turn; 0 for many. At one
+	// each command waits for word of the one before it.
+	Lines int
 }
 
 // LossResult says what became of the commands.
@@ -44,8 +47,13 @@ type LossResult struct {
 	P999      time.Duration `json:"p999_ns"`
 	Succeeded int           `json:"succeeded"`
 	Given     int           `json:"given_up"` // TIMEOUT: to the operator queue
-	Open      int           `json:"open"`     // not settled: must be 0
-	Twice     int           `json:"twice"`    // tokens that ran more than once: must be 0
+	// Outwaited are those of them that had held their line against a newer one for as
+	// long as they may (docs/safety.md 4); LeastHeld is the shortest time from the first
+	// dispatch to that.
+	Outwaited int           `json:"outwaited"`
+	LeastHeld time.Duration `json:"least_held_ns"`
+	Open      int           `json:"open"`  // not settled: must be 0
+	Twice     int           `json:"twice"` // tokens that ran more than once: must be 0
 	Resent    int           `json:"resent"`
 	// Jammed is how long the alarm stood that says that compensation pauses because
 	// acks are slow: an ack that was lost comes with the agent's repetition after
@@ -67,10 +75,17 @@ func (r LossResult) String() string {
 		with = "with narrowband"
 	}
 	share := func(k int) float64 { return 100 * r.Within[k] }
+	if r.Lines == 1 {
+		with += ", one line"
+	}
+	outwaited := ""
+	if r.Outwaited > 0 {
+		outwaited = fmt.Sprintf(" (%d after they had held their line for %.0f s or more)", r.Outwaited, r.LeastHeld.Seconds())
+	}
 	return fmt.Sprintf("%.0f %% of all messages lost, %s: confirmed within 0, 1, 2, 3 rounds %.2f, %.2f, %.2f, %.2f %% (3 resends: %.2f %%);\n"+
-		"    99 %% in %.0f s, 99.9 %% in %.0f s, compensation_paused stood for %.0f of %.0f s; %d of %d succeeded, %d given up, %d ran twice",
+		"    99 %% in %.0f s, 99.9 %% in %.0f s, compensation_paused stood for %.0f of %.0f s; %d of %d succeeded, %d given up%s, %d ran twice",
 		100*r.Share, with, share(0), share(1), share(2), share(3), 100*r.WithinSends[3],
-		r.P99.Seconds(), r.P999.Seconds(), r.Jammed.Seconds(), r.Took.Seconds(), r.Succeeded, r.Commands, r.Given, r.Twice)
+		r.P99.Seconds(), r.P999.Seconds(), r.Jammed.Seconds(), r.Took.Seconds(), r.Succeeded, r.Commands, r.Given, outwaited, r.Twice)
 }
 
 // follow is what is known of one command.
@@ -85,6 +100,9 @@ type follow struct {
 // both directions on both paths.
 func Loss(o LossOptions) LossResult {
 	s := newSite(o.Seed, o.Nodes, o.Narrowband)
+	if o.Lines > 0 {
+		s.lines = o.Lines
+	}
 	r := LossResult{LossOptions: o}
 	known := map[uint64]*follow{}
 	took := []time.Duration{}
@@ -163,8 +181,20 @@ func (r *LossResult) count(now time.Duration, w engine.Write, known map[uint64]*
 			r.Succeeded++
 		} else {
 			r.Given++
+			r.outwaited(now-f.first, i)
 		}
 	}
+}
+
+// outwaited counts one that was given up because something newer waited for it.
+func (r *LossResult) outwaited(held time.Duration, i *engine.Instruction) {
+	if i.State != engine.StateTimeout || i.Reason != engine.ReasonSuperseded || !i.Operator {
+		return
+	}
+	if r.Outwaited == 0 || held < r.LeastHeld {
+		r.LeastHeld = held
+	}
+	r.Outwaited++
 }
 
 func (r *LossResult) confirm(f *follow) {

@@ -84,6 +84,26 @@ func TestA6_ConfirmedWithinThreeRounds(t *testing.T) {
 	}
 }
 
+// TestA11_OnlyTheWaitOfALineGivesUp: at one line, a command a second, without the second
+// path. What is given up has held the line for order_wait, and nothing newer has passed
+// it before that; with the second path hardly anything is.
+func TestA11_OnlyTheWaitOfALineGivesUp(t *testing.T) {
+	t.Parallel()
+	for _, narrowband := range []bool{true, false} {
+		r := outage.Loss(outage.LossOptions{Seed: 11, Nodes: 20, Commands: 4000, Share: 0.3, Narrowband: narrowband, Lines: 1})
+		t.Log(r)
+		if r.Err != "" || r.Open+r.Twice != 0 || r.Succeeded+r.Given != r.Commands || r.Given != r.Outwaited {
+			t.Errorf("want everything settled, nothing twice, and nothing given up for another reason: %+v", r)
+		}
+		if narrowband && r.Given > r.Commands/500 || !narrowband && r.Given == 0 {
+			t.Errorf("narrowband %t: %d given up", narrowband, r.Given)
+		}
+		if r.Given > 0 && r.LeastHeld < wire.OrderWait {
+			t.Errorf("one was given up after %v, want %v at least", r.LeastHeld, wire.OrderWait)
+		}
+	}
+}
+
 // TestDrawingIsXML so that a browser shows it.
 func TestDrawingIsXML(t *testing.T) {
 	t.Parallel()

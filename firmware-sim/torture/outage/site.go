@@ -55,6 +55,7 @@ type site struct {
 	rnd    *rand.Rand
 	even   bool    // all trips take the same
 	loss   float64 // share of messages lost, on both paths and in both directions
+	lines  int     // of each node
 	nodes  []*node
 	byName map[string]*node
 
@@ -70,7 +71,7 @@ type site struct {
 }
 
 func newSite(seed uint64, nodes int, narrowband bool) *site {
-	s := &site{rnd: rand.New(rand.NewPCG(seed, 11)), byName: map[string]*node{}, wrote: func(engine.Write) {}}
+	s := &site{rnd: rand.New(rand.NewPCG(seed, 11)), byName: map[string]*node{}, lines: manyLines, wrote: func(engine.Write) {}}
 	store := memstore.New()
 	store.SetAuto(true) // power does not fail here
 	l := ledger.Over(store)
@@ -200,7 +201,7 @@ func (p *pauses) turn(now time.Duration, on bool) {
 	p.since, p.on = now, on
 }
 
-// manyLines is how many lines a node has.
+// manyLines is how many lines a node has, unless an option says otherwise.
 const manyLines = 250
 
 // trip is how long a message takes, or false when it is lost.
@@ -212,10 +213,10 @@ func (s *site) trip() (time.Duration, bool) {
 	return d, s.rnd.Float64() >= s.loss
 }
 
-// submit submits a command for one of many lines: at one line the order of submission
-// would count before priority, and one that is lost would hold up the next.
+// submit submits a command for one of the lines, which are many as a rule: at one line
+// the order of submission counts before priority, and one that is lost holds up the next.
 func (s *site) submit(node string, p wire.Priority, line int) {
-	args, err := wire.EncodeMap(wire.GPIOWrite{Pin: fmt.Sprintf("line-%d", line%manyLines), Level: true}.Map(), wire.MaxArgsBytes)
+	args, err := wire.EncodeMap(wire.GPIOWrite{Pin: fmt.Sprintf("line-%d", line%s.lines), Level: true}.Map(), wire.MaxArgsBytes)
 	s.check(err)
 	s.put(&engine.Submit{Spec: engine.Spec{Intent: wire.IntentGPIOWrite, Args: args, Nodes: []string{node}, Priority: p},
 		Source: engine.Source{Via: "http", Actor: "outage"}, Path: engine.PathHTTP})

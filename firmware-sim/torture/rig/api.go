@@ -177,6 +177,22 @@ func (s *Site) UnknownWindows(ctx context.Context, path string) ([]Bucket, error
 	return list, nil
 }
 
+// Alarm is one that stands.
+type Alarm struct {
+	Alarm   string `json:"alarm"`
+	Subject string `json:"subject"` // node, instruction, or gateway
+	Raised  string `json:"raised"`
+}
+
+// Alarms are those that stand.
+func (s *Site) Alarms(ctx context.Context) ([]Alarm, error) {
+	var v struct {
+		Standing []Alarm `json:"standing"`
+	}
+	_, err := s.document(ctx, "/v1/alarms", &v)
+	return v.Standing, err
+}
+
 // NarrowbandConnections is how many agents are connected to the narrowband door.
 func (s *Site) NarrowbandConnections(ctx context.Context) (int, error) {
 	body, status, err := s.get(ctx, "/metrics")

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,11 +16,13 @@ import (
 // hang: what is written to it waits until it thaws, and so does every sync.
 type Card struct {
 	dir    string
+	mu     sync.Mutex // guards frozen
 	frozen bool
 }
 
-// cardBytes is the size of a card: an ext4 with its journal, and room.
-const cardBytes = 32 << 20
+// cardBytes is the size of a card: an ext4 with its journal, and room. It is a file with
+// holes.
+const cardBytes = 128 << 20
 
 // ioctls of linux/fs.h: FIFREEZE is _IOWR('X', 119, int), FITHAW _IOWR('X', 120, int).
 const (
@@ -71,6 +74,8 @@ func (c *Card) ioctl(what uint) error {
 
 // Freeze makes the card hang.
 func (c *Card) Freeze() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	err := c.ioctl(fiFreeze)
 	c.frozen = err == nil
 	return err
@@ -78,6 +83,8 @@ func (c *Card) Freeze() error {
 
 // Thaw lets it go on.
 func (c *Card) Thaw() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if !c.frozen {
 		return nil
 	}

@@ -7,6 +7,9 @@
 //	Window        how long a state is unknown while the primary path is dead
 //	Leave         how soon a stopped, crashed or hanging agent's work is taken back
 //	Restart       how long a gateway with a long log takes to its first dispatch
+//	Order         eight commands for one line, with a fault amid them, again and again
+//	Offs          one off a second, through two kinds of trouble at a time
+//	Drain         a backlog for a slow board, undisturbed and with a kill in the middle
 //
 // # What is counted
 //

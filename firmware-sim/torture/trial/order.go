@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/apollo-11/apollo11/firmware-sim/torture/rig"
-	"github.com/apollo-11/apollo11/gateway/scada"
 )
 
 // orderLength is how many commands for one line a round of Order sends.
@@ -55,14 +54,21 @@ var OrderCases = []OrderCase{
 	{Name: "priorities, safe level, agent killed", Mixed: true, Safe: true, Kill: "agent"},
 	{Name: "gateway killed", Kill: "gateway"},
 	{Name: "gateway killed, safe level", Safe: true, Kill: "gateway"},
+	{Name: "priorities, safe, gateway killed", Mixed: true, Safe: true, Kill: "gateway"},
 	{Name: "primary path dead", Dark: true},
 	{Name: "primary path dead, safe level", Safe: true, Dark: true, Mixed: true},
-	{Name: "pulses, an operator retries, agent killed", Pulses: true, Kill: "agent", Retry: true},
+	{Name: "primary path dead, agent killed", Dark: true, Kill: "agent"},
+	{Name: "primary dead, safe, agent killed", Dark: true, Safe: true, Kill: "agent"},
+	{Name: "an operator retries, agent killed", Kill: "agent", Retry: true},
+	{Name: "an operator retries, safe level", Safe: true, Kill: "agent", Retry: true},
 	{Name: "pulses, agent killed", Pulses: true, Kill: "agent"},
+	{Name: "pulses, safe level, agent killed", Pulses: true, Safe: true, Kill: "agent"},
 	{Name: "pulses, gateway killed", Pulses: true, Kill: "gateway", Safe: true},
+	{Name: "pulses, priorities, primary dead", Pulses: true, Dark: true, Mixed: true},
+	{Name: "pulses, an operator retries", Pulses: true, Kill: "agent", Retry: true},
 	{Name: "two names of the line, agent killed", Names: true, Kill: "agent"},
-	{Name: "two names of the line, gateway killed", Names: true, Kill: "gateway", Mixed: true},
-	{Name: "two names of the line, primary dead", Names: true, Dark: true},
+	{Name: "two names, gateway killed", Names: true, Kill: "gateway", Mixed: true},
+	{Name: "two names, primary path dead", Names: true, Dark: true},
 }
 
 // OrderResult is what became of the commands for one line.
@@ -100,6 +106,37 @@ func (r *OrderResult) fault(count *int, format string, args ...any) {
 	}
 }
 
+// ordersAtOnce are how many cases are played at a time: what takes time is waiting.
+const ordersAtOnce = 4
+
+// Orders plays all cases, some at a time. What was found of the others is returned with
+// the error of one.
+func Orders(ctx context.Context, u Setup, rounds int) ([]OrderResult, error) {
+	list, errs := make([]OrderResult, len(OrderCases)), make([]error, len(OrderCases))
+	turns := make(chan struct{}, ordersAtOnce)
+	var playing sync.WaitGroup
+	var done atomic.Int64
+	for k, c := range OrderCases {
+		playing.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			v := u
+			v.Dir = filepath.Join(u.Dir, fmt.Sprint(k))
+			v.Seed += uint64(k)
+			v.Progress = func(string, ...any) { u.Progress("order: %d of %d rounds", done.Add(1), rounds*len(OrderCases)) }
+			list[k].Name = c.Name
+			if errs[k] = os.Mkdir(v.Dir, 0o700); errs[k] != nil {
+				return
+			}
+			if list[k], errs[k] = Order(ctx, v, c, rounds); errs[k] != nil {
+				errs[k] = fmt.Errorf("%s: %w", c.Name, errs[k])
+			}
+		})
+	}
+	playing.Wait()
+	return list, errors.Join(errs...)
+}
+
 // Order sends eight commands for one line, again and again, with a fault at a random
 // moment in the middle of each eight, and holds what the pin did against the order in
 // which they were submitted (A11, docs/safety.md).
@@ -124,227 +161,4 @@ func Order(ctx context.Context, u Setup, c OrderCase, rounds int) (r OrderResult
 	}
 	r.Took = time.Since(began)
 	return r, nil
-}
-
-// orderTrial is a trial under way.
-type orderTrial struct {
-	c     OrderCase
-	s     *rig.Site
-	u     Setup
-	rnd   *rand.Rand
-	r     *OrderResult
-	proxy *rig.Proxy
-	agent *rig.Process
-	seen  int             // actuations of earlier rounds
-	of    map[string]turn // by token
-	next  int             // number of the next command
-}
-
-// turn is a submission of a command: a retry by hand is another one.
-type turn struct {
-	n int // in the order of submission
-	o *ordered
-}
-
-const orderNode = "pump-1"
-
-func (t *orderTrial) close() {
-	if t.proxy != nil {
-		t.proxy.Close()
-	}
-}
-
-func (t *orderTrial) begin(ctx context.Context) error {
-	var err error
-	if t.proxy, err = rig.NewProxy(t.s.Door().MQTT); err != nil {
-		return err
-	}
-	return t.startAgent(ctx)
-}
-
-func (t *orderTrial) startAgent(ctx context.Context) error {
-	args, safe := []string{"--config", filepath.Join(t.u.Dir, "agent.yaml")}, ""
-	if t.c.Names {
-		args = nil
-	}
-	if t.c.Safe {
-		safe = ", safe: 0"
-	}
-	text := fmt.Sprintf("pins:\n  - {name: %s, line: GPIO17, direction: out%s}\n", orderPin, safe)
-	if err := os.WriteFile(filepath.Join(t.u.Dir, "agent.yaml"), []byte(text), 0o600); err != nil {
-		return err
-	}
-	var err error
-	if t.agent, err = t.s.StartAgent(orderNode, rig.Door{MQTT: t.proxy.Addr(), Narrowband: t.s.Door().Narrowband}, args...); err != nil {
-		return err
-	}
-	if _, err = t.s.AwaitNode(ctx, orderNode, scada.PresenceOnline); err != nil {
-		return fmt.Errorf("%w\n%s", err, t.agent.Output())
-	}
-	return nil
-}
-
-// ordered is one command of a round.
-type ordered struct {
-	id    string
-	level bool
-	end   scada.InstructionView
-	n     int            // its latest turn
-	acted map[string]int // by token
-	again bool           // an operator has tried it again
-}
-
-func (t *orderTrial) round(ctx context.Context, round int) error {
-	list := make([]*ordered, orderLength)
-	for k := range list {
-		list[k] = &ordered{id: fmt.Sprintf("order-%d-%d", round, k), level: (k+round)%2 == 0, acted: map[string]int{}}
-	}
-	if err := t.submit(ctx, list); err != nil {
-		return err
-	}
-	if err := t.read(ctx, list); err != nil {
-		return err
-	}
-	if t.c.Retry {
-		if err := t.retry(ctx, list); err != nil {
-			return err
-		}
-	}
-	acts, err := t.s.Actuations(orderNode)
-	if err != nil {
-		return err
-	}
-	t.judge(round, list, acts[t.seen:])
-	t.seen = len(acts)
-	return nil
-}
-
-// submit sends the commands a little apart, with the fault in the middle.
-func (t *orderTrial) submit(ctx context.Context, list []*ordered) error {
-	// Every other round all eight come as fast as they are acknowledged, and the fault
-	// as soon.
-	apart, at := t.rnd.IntN(2)*40, time.Duration(t.rnd.IntN(50))*time.Millisecond
-	if apart > 0 {
-		at = time.Duration(t.rnd.IntN(200)) * time.Millisecond
-	}
-	dark := time.Duration(300+t.rnd.IntN(1500)) * time.Millisecond
-	hit := make(chan error, 1)
-	go func() {
-		if err := rig.Pause(ctx, at); err != nil {
-			hit <- err
-			return
-		}
-		hit <- t.hit(ctx, dark)
-	}()
-	var errs []error
-	for k, o := range list {
-		if err := t.send(ctx, o, k); err != nil {
-			errs = append(errs, err)
-			break
-		}
-		if err := rig.Pause(ctx, time.Duration(t.rnd.IntN(apart+1))*time.Millisecond); err != nil {
-			errs = append(errs, err)
-			break
-		}
-	}
-	return errors.Join(append(errs, <-hit)...)
-}
-
-// hit is the fault of the round; dark is how long a black hole lasts.
-func (t *orderTrial) hit(ctx context.Context, dark time.Duration) error {
-	switch {
-	case t.c.Kill == "agent":
-		t.agent.Kill()
-		return t.startAgent(ctx)
-	case t.c.Kill == "gateway":
-		t.s.KillGateway()
-		_, err := t.s.StartGateway(ctx)
-		return err
-	case t.c.Dark:
-		t.proxy.Hold(rig.Up, rig.Down)
-		err := rig.Pause(ctx, dark)
-		t.proxy.Mend()
-		return err
-	}
-	return nil
-}
-
-// send submits one command and, whatever becomes of the gateway, does not go on
-// before it is acknowledged: what comes next is newer.
-func (t *orderTrial) send(ctx context.Context, o *ordered, k int) error {
-	pin := orderPin
-	if t.c.Names {
-		pin = orderNames[k%2]
-	}
-	more := t.priority(k)
-	if !t.c.Retry { // else nothing is left to decide
-		more += often
-	}
-	doc := fmt.Sprintf(`{"task_id":%q,"intent":"gpio.write","node":%q,"args":{"pin":%q,"level":%t}%s}`, o.id, orderNode, pin, o.level, more)
-	if t.c.Pulses {
-		doc = fmt.Sprintf(`{"task_id":%q,"intent":"gpio.pulse","node":%q,"args":{"pin":%q,"width":"30ms"}%s}`, o.id, orderNode, pin, more)
-	}
-	return rig.Await(ctx, rig.Patience, o.id+" acknowledged", func() (bool, error) {
-		c, err := t.s.Client(ctx, "scada-order")
-		if err != nil {
-			return false, err
-		}
-		defer c.Close()
-		acked, err := c.Submit(rig.TaskTopic, doc)
-		return acked == 1, err
-	})
-}
-
-func (t *orderTrial) priority(k int) string {
-	if !t.c.Mixed {
-		return ""
-	}
-	return fmt.Sprintf(`,"priority":%q`, []string{"normal", "high", "low"}[k%3])
-}
-
-// read waits for the ends, and notes which tokens are whose.
-func (t *orderTrial) read(ctx context.Context, list []*ordered) error {
-	for _, o := range list {
-		a := &Account{ID: o.id}
-		if err := a.read(ctx, t.s); err != nil {
-			return err
-		}
-		if !a.Found || !a.Settled {
-			return fmt.Errorf("command %s: found %t, settled %t", o.id, a.Found, a.Settled)
-		}
-		o.end = a.End
-		for _, token := range a.Tokens {
-			if _, ok := t.of[token]; !ok {
-				t.of[token] = turn{t.next, o}
-			}
-		}
-		o.n = t.next
-		t.next++
-	}
-	return nil
-}
-
-// retry has an operator try the unknown ones again, oldest first. Each counts as
-// submitted anew. The gateway may say that something newer stands for it.
-func (t *orderTrial) retry(ctx context.Context, list []*ordered) error {
-	for _, o := range list {
-		if !o.end.OutcomeUnknown {
-			continue
-		}
-		body, status, err := t.s.Ask(ctx, http.MethodPost, "/v1/instructions/"+o.end.Instruction+"/retry", `{"accept_unknown":true}`)
-		switch {
-		case err != nil:
-			return err
-		case status == http.StatusConflict && !o.end.Operator:
-			continue
-		case status/100 != 2:
-			return fmt.Errorf("retry of %s: status %d: %s", o.id, status, body)
-		}
-		if err := t.read(ctx, []*ordered{o}); err != nil {
-			return err
-		}
-		o.again = true
-		t.r.Retried++
-	}
-	return nil
 }

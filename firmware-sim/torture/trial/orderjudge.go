@@ -28,7 +28,7 @@ func (t *orderTrial) judge(round int, list []*ordered, acts []gpio.Actuation) {
 		token, urgent := strings.CutPrefix(a.Cause, urgentAct)
 		switch {
 		case a.Cause == narrowAct:
-			if !t.c.Dark || !t.c.Safe || a.Level != gpio.Low {
+			if !t.c.Safe || a.Level != gpio.Low {
 				r.fault(&r.False, "round %d: the pin went to %s over narrowband", round, a.Level)
 			}
 			pulse = ""

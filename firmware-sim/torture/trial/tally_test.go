@@ -32,7 +32,7 @@ func TestTallyBites(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		a     *trial.Account
-		moves string // tokens in the order of their actuations; n of a newer one, o of an older, s the owner's own
+		moves string // tokens in the order of their actuations; n of a newer one, o of an older, s the owner's own; f a compact frame, u past the journal
 		late  time.Duration
 		want  string
 	}{
@@ -82,6 +82,16 @@ func TestTallyBites(t *testing.T) {
 		{"safe: an off that is driven twice", off(write("SUCCEEDED", "")), "22", 0, ""},
 		{"safe: an off amid a pulse", off(write("SUCCEEDED", "")), "q2", 0, ""},
 		{"safe: an off after a newer on", off(write("SUCCEEDED", "")), "n2", 0, "overtaken"},
+		{"safe: an off that a frame drives before it comes", off(write("SUCCEEDED", "")), "of2", 0, ""},
+		{"safe: an off that a frame drives after it came", off(write("SUCCEEDED", "")), "o2f", 0, ""},
+		{"safe: an off that only a frame drives, and a newer one stands for it", off(write("CANCELLED", "superseded")), "ofn", 0, ""},
+		{"safe: an off that only a frame drives, and which is told as done", off(write("SUCCEEDED", "")), "of", 0, "false"},
+		{"safe: an off past the journal, and then written down", off(write("SUCCEEDED", "")), "ou2", 0, ""},
+		{"safe: an off past the journal, by a frame and written down", off(write("SUCCEEDED", "")), "ofu22", 0, ""},
+		{"safe: an off past the journal after a newer on", off(write("SUCCEEDED", "")), "2nu", 0, "overtaken"},
+		{"safe: an on past the journal", write("SUCCEEDED", ""), "u2", 0, "false"},
+		{"safe: a frame amid a pulse", off(write("SUCCEEDED", "")), "qf2", 0, ""},
+		{"a frame where nothing is safe", write("SUCCEEDED", ""), "f2", 0, "false"},
 	} {
 		other := func(id, intent string, seq uint64, level int) *trial.Account {
 			state := "SUCCEEDED"
@@ -117,8 +127,13 @@ func TestTallyBites(t *testing.T) {
 			} else if strings.Contains("12", token) {
 				act.Level = fmt.Sprint(c.a.End.Args["level"]) != "0"
 			}
-			if token == "s" {
+			switch token {
+			case "s":
 				act.Cause, act.Level = gpio.CauseStart, gpio.Low
+			case "f":
+				act.Cause, act.Level = "safe:urgent:narrowband", gpio.Low
+			case "u":
+				act.Cause, act.Level = "safe:urgent:t2", fmt.Sprint(c.a.End.Args["level"]) != "0"
 			}
 			if token != "" {
 				acts = append(acts, act)

@@ -4,42 +4,41 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"math/rand/v2"
+	"net/http"
 	"time"
 
+	"github.com/apollo-11/apollo11/fieldagent/executor"
 	"github.com/apollo-11/apollo11/firmware-sim/torture/rig"
 )
 
+// Numbers of the kinds of trouble.
 const (
-	// smallCapacity is that of a gateway whose queue is to be nearly full.
-	smallCapacity = 200
-	// crowdPulses are pulses for other pins that wait for a worker. Each is so short that
-	// what switches on, which is more urgent, finds one in a moment.
-	crowdPulses = 400
+	longPulse = "2s"
+	// behindLong are pulses that wait behind two long ones, as many as a window holds.
+	behindLong = 14
+	// crowdPulses are more than the agent's queue takes, and two workers do three a
+	// second: it is full to the end. Each is so short that what switches on, which is more
+	// urgent, finds a worker in a moment.
+	crowdPulses = executor.DefaultMaxQueue + 200
 	crowdWidth  = "700ms"
+	// awayNode is a node that never comes.
+	awayNode = "away"
+	// freed are the places that are made when the next on is to be let in.
+	freed = 2
+	batch = 200
+	// refusals in a row are no kill.
+	refusals = 3
 )
-
-// idle is no trouble, or one that was prepared.
-func (t *offTrial) idle(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
-}
 
 // until does something again and again, a while apart and always when an output is on
 // whose off comes soon, until ctx ends.
-func (t *offTrial) until(ctx context.Context, least, most time.Duration, do func(context.Context) error) error {
+func (t *offTrial) until(ctx context.Context, rnd *rand.Rand, least, most time.Duration, do func(context.Context) error) error {
 	for {
-		if err := rig.Pause(ctx, least+time.Duration(t.rnd.Int64N(int64(most-least)))); err != nil {
+		if err := rig.Pause(ctx, between(rnd, least, most)); err != nil {
 			return nil // its time is over
 		}
-		select {
-		case <-t.lit: // of before
-		default:
-		}
-		select {
-		case <-t.lit:
-		case <-ctx.Done():
+		if !t.awaitLit(ctx) {
 			return nil
 		}
 		// What has been begun is brought to its end.
@@ -49,8 +48,27 @@ func (t *offTrial) until(ctx context.Context, least, most time.Duration, do func
 	}
 }
 
-func (t *offTrial) agentKills(ctx context.Context) error {
-	return t.until(ctx, time.Second, 4*time.Second, func(ctx context.Context) error {
+func between(rnd *rand.Rand, least, most time.Duration) time.Duration {
+	return least + time.Duration(rnd.Int64N(int64(most-least)))
+}
+
+// awaitLit waits for the next on whose off comes soon, and reports whether there is time.
+func (t *offTrial) awaitLit(ctx context.Context) bool {
+	t.mu.Lock()
+	lit := t.lit
+	t.mu.Unlock()
+	select {
+	case <-lit:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (t *offTrial) agentKills(ctx context.Context, rnd *rand.Rand, _ time.Duration) error {
+	return t.until(ctx, rnd, time.Second, 4*time.Second, func(ctx context.Context) error {
+		t.starts.Lock()
+		defer t.starts.Unlock()
 		from := time.Now()
 		t.agent.Kill()
 		err := t.startAgent(ctx)
@@ -59,13 +77,15 @@ func (t *offTrial) agentKills(ctx context.Context) error {
 	})
 }
 
-func (t *offTrial) gatewayKills(ctx context.Context) error {
-	return t.until(ctx, time.Second, 4*time.Second, func(ctx context.Context) error {
+func (t *offTrial) gatewayKills(ctx context.Context, rnd *rand.Rand, _ time.Duration) error {
+	return t.until(ctx, rnd, time.Second, 4*time.Second, func(ctx context.Context) error {
 		from := time.Now()
 		t.s.KillGateway()
 		if _, err := t.s.StartGateway(ctx); err != nil {
 			return err
 		}
+		t.starts.Lock() // an agent that is not there now is somebody else's
+		defer t.starts.Unlock()
 		err := rig.Await(ctx, rig.Patience, "the agent back", func() (bool, error) {
 			n, err := t.s.Node(ctx, orderNode)
 			return err == nil && n.State == "online", err
@@ -75,137 +95,171 @@ func (t *offTrial) gatewayKills(ctx context.Context) error {
 	})
 }
 
-// cuts holds both paths: nothing is lost, nothing passes.
-func (t *offTrial) cuts(ctx context.Context) error {
-	return t.until(ctx, time.Second, 4*time.Second, func(ctx context.Context) error {
+// cuts holds both paths: nothing is lost, nothing passes. Of three one is longer than it
+// takes until the alarm is due.
+func (t *offTrial) cuts(ctx context.Context, rnd *rand.Rand, _ time.Duration) error {
+	return t.until(ctx, rnd, time.Second, 4*time.Second, func(ctx context.Context) error {
+		d := between(rnd, 500*time.Millisecond, 3*time.Second)
+		if rnd.IntN(3) == 0 {
+			d = between(rnd, 6*time.Second, 9*time.Second)
+		}
 		from := time.Now()
-		for _, p := range []*rig.Proxy{t.main, t.narrow} {
-			p.Hold(rig.Up, rig.Down)
-		}
-		err := rig.Pause(ctx, time.Duration(500+t.rnd.IntN(2500))*time.Millisecond)
-		for _, p := range []*rig.Proxy{t.main, t.narrow} {
-			p.Mend()
-		}
+		t.hold(t.main, t.narrow)
+		err := rig.Pause(ctx, d)
+		t.mend(t.main, t.narrow)
 		t.blinded(from)
 		return err
 	})
 }
 
 // darkness holds the primary path; the narrowband lives.
-func (t *offTrial) darkness(ctx context.Context) error {
-	return t.until(ctx, time.Second, 3*time.Second, func(ctx context.Context) error {
-		t.main.Hold(rig.Up, rig.Down)
-		err := rig.Pause(ctx, time.Duration(3000+t.rnd.IntN(6000))*time.Millisecond)
-		t.main.Mend()
+func (t *offTrial) darkness(ctx context.Context, rnd *rand.Rand, _ time.Duration) error {
+	return t.until(ctx, rnd, time.Second, 3*time.Second, func(ctx context.Context) error {
+		t.hold(t.main)
+		err := rig.Pause(ctx, between(rnd, 3*time.Second, 9*time.Second))
+		t.mend(t.main)
 		return err
 	})
 }
 
-// crowd keeps the workers busy, and the window of the node full.
-func (t *offTrial) crowd(ctx context.Context) error {
-	c, err := t.s.Client(ctx, "scada-crowd")
-	if err != nil {
+// submitAll submits documents, whatever becomes of the gateway, until it refuses. Each
+// has a name of its own, so that what is sent again is not done again.
+func (t *offTrial) submitAll(ctx context.Context, docs []string) (taken int, err error) {
+	for tries := 0; len(docs) > 0 && tries < refusals && ctx.Err() == nil; tries++ {
+		acked := 0
+		err := rig.Await(ctx, rig.Patience, "commands acknowledged", func() (bool, error) {
+			c, err := t.s.Client(ctx, "scada-trouble")
+			if err != nil {
+				return false, err // the gateway is away
+			}
+			defer c.Close()
+			// That the connection ends is what a refusal looks like, and a kill.
+			acked, _ = c.Submit(rig.TaskTopic, docs[:min(batch, len(docs))]...)
+			return true, nil
+		})
+		if err != nil {
+			return taken, err
+		}
+		if acked > 0 {
+			tries = 0
+		}
+		docs, taken = docs[acked:], taken+acked
+	}
+	return taken, nil
+}
+
+// pulses are documents of as many, for the outputs without a safe level in turn.
+func (t *offTrial) pulses(n int, width, priority string, ttl time.Duration) (docs []string) {
+	for k := range n {
+		docs = append(docs, fmt.Sprintf(`{"task_id":%q,"intent":"gpio.pulse","node":%q,"args":{"pin":"other-%d","width":%q},"priority":%q,"ttl":"%dms"}`,
+			t.name("pulse"), orderNode, offPins+k%otherPins, width, priority, ttl.Milliseconds()))
+	}
+	return docs
+}
+
+// longPulses keeps both workers busy right before an off, with a full window behind them.
+func (t *offTrial) longPulses(ctx context.Context, rnd *rand.Rand, _ time.Duration) error {
+	return t.until(ctx, rnd, 2*time.Second, 4*time.Second, func(ctx context.Context) error {
+		docs := append(t.pulses(2, longPulse, "high", 3*time.Second), t.pulses(behindLong, "50ms", "low", 5*time.Second)...)
+		_, err := t.submitAll(ctx, docs)
 		return err
-	}
-	defer c.Close()
-	var docs []string
-	for k := range crowdPulses {
-		docs = append(docs, fmt.Sprintf(`{"task_id":"crowd-%d","intent":"gpio.pulse","node":%q,"args":{"pin":"other-%d","width":%q},"priority":"low"}`,
-			k, orderNode, offPins+k%otherPins, crowdWidth))
-	}
-	_, err = c.Submit(rig.TaskTopic, docs...)
+	})
+}
+
+// crowd keeps the workers busy and the queue of the agent full all the time.
+func (t *offTrial) crowd(ctx context.Context, _ *rand.Rand, length time.Duration) error {
+	_, err := t.submitAll(context.WithoutCancel(ctx), t.pulses(crowdPulses, crowdWidth, "low", length))
+	<-ctx.Done()
 	return err
 }
 
-// fill takes the gateway's queue to where it refuses.
-func (t *offTrial) fill(ctx context.Context) error {
-	for k := range smallCapacity {
-		c, err := t.s.Client(ctx, "scada-fill")
-		if err != nil {
+// fill keeps the gateway's queue where it refuses, and makes room for an on after each
+// off.
+func (t *offTrial) fill(ctx context.Context, _ *rand.Rand, length time.Duration) error {
+	var there []string
+	more := func() error {
+		for ctx.Err() == nil {
+			var ids, docs []string
+			for range batch {
+				id := t.name("fill")
+				ids = append(ids, id)
+				docs = append(docs, fmt.Sprintf(`{"task_id":%q,"intent":"gpio.write","node":%q,"args":{"pin":"x","level":1},"ttl":"%dms"}`, id, awayNode, length.Milliseconds()))
+			}
+			n, err := t.submitAll(context.WithoutCancel(ctx), docs)
+			there = append(there, ids[:n]...)
+			if err != nil || n < batch {
+				return err
+			}
+		}
+		return nil
+	}
+	for {
+		if err := more(); err != nil {
 			return err
 		}
-		_, err = c.Submit(rig.TaskTopic, fmt.Sprintf(`{"task_id":"fill-%d","intent":"gpio.write","node":"away","args":{"pin":"x","level":1}}`, k))
-		c.Close()
-		if err != nil {
-			return nil // full
+		if err := rig.Pause(ctx, offEvery/2); err != nil {
+			return nil // its time is over
+		}
+		for k := 0; k < freed && len(there) > 0; k++ {
+			// It may have expired, and the gateway may be away.
+			_ = t.s.Post(ctx, "/v1/tasks/"+there[len(there)-1]+"/cancel", "")
+			there = there[:len(there)-1]
+		}
+		if !t.awaitLit(ctx) {
+			return nil
 		}
 	}
-	return fmt.Errorf("a gateway with room for %d took %[1]d", smallCapacity)
 }
 
 // quiet pauses compensation, with an agent that is killed now and then.
-func (t *offTrial) quiet(ctx context.Context) error {
-	if err := t.s.Put(ctx, "/v1/quiet", `{"for":"1h","reason":"a trial"}`); err != nil {
+func (t *offTrial) quiet(ctx context.Context, rnd *rand.Rand, length time.Duration) error {
+	ask := func(method, doc string) error {
+		ctx := context.WithoutCancel(ctx)
+		return rig.Await(ctx, rig.Patience, "quiet period", func() (bool, error) {
+			_, status, err := t.s.Ask(ctx, method, "/v1/quiet", doc)
+			return err == nil && status/100 == 2, err
+		})
+	}
+	if err := ask(http.MethodPut, `{"for":"1h","reason":"a trial"}`); err != nil {
 		return err
 	}
-	return t.agentKills(ctx)
+	return errors.Join(t.agentKills(ctx, rnd, length), ask(http.MethodDelete, ""))
 }
 
-// drain lets the node come back to a backlog.
-func (t *offTrial) drain(ctx context.Context) error {
-	from := time.Now()
-	t.agent.Kill()
-	c, err := t.s.Client(ctx, "scada-drain")
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	for k := 0; k < t.drains; k += 100 {
+// drain lets the node come back to a backlog, unless most of an earlier one is there.
+func (t *offTrial) drain(ctx context.Context, _ *rand.Rand, _ time.Duration) error {
+	if n, err := t.s.Node(ctx, orderNode); err == nil && int(n.Queued) < t.drains/2 {
 		var docs []string
-		for n := k; n < min(k+100, t.drains); n++ {
-			docs = append(docs, fmt.Sprintf(`{"task_id":"drain-%d","intent":"gpio.write","node":%q,"args":{"pin":"other-%d","level":%d}}`,
-				n, orderNode, offPins+n%otherPins, n/otherPins%2))
+		for k := range t.drains {
+			docs = append(docs, fmt.Sprintf(`{"task_id":%q,"intent":"gpio.write","node":%q,"args":{"pin":"other-%d","level":%d}}`,
+				t.name("drain"), orderNode, offPins+k%otherPins, k/otherPins%2))
 		}
-		if _, err := c.Submit(rig.TaskTopic, docs...); err != nil {
+		if err := t.fallBehind(context.WithoutCancel(ctx), docs); err != nil {
 			return err
 		}
 	}
-	if err := t.startAgent(context.WithoutCancel(ctx)); err != nil {
-		return err
-	}
-	t.blinded(from)
 	<-ctx.Done()
 	return nil
 }
 
-// hang puts the agent's journal onto a card that hangs now and then.
-func (t *offTrial) hang(ctx context.Context) (err error) {
-	card, err := rig.NewCard(ctx, t.u.Dir)
-	if err != nil {
-		if os.Getenv("CI") == "true" && os.Geteuid() == 0 {
-			return err
-		}
-		return &noTrouble{err}
-	}
-	defer func() {
-		t.agent.Kill()
-		err = errors.Join(err, card.Close())
-	}()
+func (t *offTrial) fallBehind(ctx context.Context, docs []string) error {
+	t.starts.Lock()
+	defer t.starts.Unlock()
 	from := time.Now()
 	t.agent.Kill()
-	journal := filepath.Join(t.u.Dir, "agent-"+orderNode, "agent.journal")
-	b, err := os.ReadFile(journal)
-	if err != nil {
-		return err
-	}
-	there := filepath.Join(card.Dir(), "agent.journal")
-	if err := errors.Join(os.WriteFile(there, b, 0o600), os.Remove(journal), os.Symlink(there, journal)); err != nil {
-		return err
-	}
-	if err := t.startAgent(context.WithoutCancel(ctx)); err != nil {
-		return err
-	}
+	_, err := t.submitAll(ctx, docs) // not all fit where the queue is full already
+	err = errors.Join(err, t.startAgent(ctx))
 	t.blinded(from)
-	err = t.until(ctx, time.Second, 3*time.Second, func(ctx context.Context) error {
-		if err := card.Freeze(); err != nil {
+	return err
+}
+
+// hang lets the card with the agent's journal hang now and then.
+func (t *offTrial) hang(ctx context.Context, rnd *rand.Rand, _ time.Duration) error {
+	return t.until(ctx, rnd, time.Second, 3*time.Second, func(ctx context.Context) error {
+		if err := t.card.Freeze(); err != nil {
 			return err
 		}
-		err := rig.Pause(ctx, time.Duration(2000+t.rnd.IntN(6000))*time.Millisecond)
-		return errors.Join(err, card.Thaw())
+		err := rig.Pause(ctx, between(rnd, 2*time.Second, 8*time.Second))
+		return errors.Join(err, t.card.Thaw())
 	})
-	if err != nil {
-		return err
-	}
-	// What hung is told before the card goes.
-	return rig.Pause(context.WithoutCancel(ctx), 2*time.Second)
 }
