@@ -1,10 +1,12 @@
 package engine_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/apollo-11/apollo11/gateway/engine"
+	"github.com/apollo-11/apollo11/wire"
 )
 
 // TestAWithdrawnOneThatNobodyAnswersFor ends by itself: its node is there and says nothing
@@ -63,4 +65,62 @@ func TestOneMoreAfterACancelIsAnotherOne(t *testing.T) {
 	if out := h.block("submit node=pump-1 pin=valve level=0"); !strings.Contains(out, "-> send pump-1 instruction 2 ") {
 		t.Errorf("nothing goes out:\n%s", out)
 	}
+}
+
+// TestOwedCountsHowManyItStandsFor, from the first one.
+func TestOwedCountsHowManyItStandsFor(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello pump-1 pins=valve:0\ngoodbye pump-1")
+	for n := uint32(1); n <= 4; n++ {
+		h.block("submit node=pump-1 pin=valve level=0")
+		if list := h.eng.Owed(); len(list) != 1 || list[0].Count != n || list[0].Pin != "valve" {
+			t.Errorf("after %d: %+v", n, list)
+		}
+	}
+}
+
+// TestAHoldIsOfItsLine: by whatever name somebody holds a line, releases it, or commands
+// it.
+func TestAHoldIsOfItsLine(t *testing.T) {
+	h := newHarness(t)
+	hello := &wire.Hello{Session: 1, Incarnation: 1, Short: wire.Short("pump-1"), First: 1, Next: 1, Rules: wire.NewestRules, Pins: []string{"valve", "P1_11", "lamp"}}
+	for _, line := range []string{"GPIO17", "GPIO17", "GPIO18"} {
+		hello.Traits = append(hello.Traits, wire.PinTraits{Line: wire.LineOf(line), Flags: wire.PinOutput | wire.PinHasSafe})
+	}
+	h.log.step(h.eng, h.now, &engine.Uplink{Node: "pump-1", Msg: hello})
+	r := h.eng.Ready(h.now)
+	h.finish(&r)
+	pins := func(want ...string) {
+		t.Helper()
+		var have []string
+		for _, held := range h.eng.Holds() {
+			have = append(have, held.Pins...)
+		}
+		if !slices.Equal(have, want) {
+			t.Errorf("held are %v, want %v", have, want)
+		}
+	}
+	h.block("submit node=pump-1 intent=gpio.safe pin=valve\nsubmit node=pump-1 intent=gpio.safe pin=lamp")
+	h.block("submit node=pump-1 intent=gpio.safe pin=P1_11")
+	pins("valve", "lamp")
+	if out := h.block("submit node=pump-1 pin=P1_11 level=1"); !strings.Contains(out, "held") {
+		t.Errorf("not refused:\n%s", out)
+	}
+	h.block("submit node=pump-1 intent=gpio.release pin=P1_11")
+	pins("lamp")
+	// All but one, whatever that is called.
+	h.block("submit node=pump-1 intent=gpio.safe\nsubmit node=pump-1 intent=gpio.release pin=P1_11")
+	if out := h.block("submit node=pump-1 pin=valve level=1"); strings.Contains(out, "held") {
+		t.Errorf("refused:\n%s", out)
+	}
+	again := *hello
+	again.Session = 2
+	h.log.step(h.eng, h.now, &engine.Uplink{Node: "pump-1", Msg: &again})
+	r = h.eng.Ready(h.now)
+	for _, s := range r.Effects.Sends {
+		if w, ok := s.Msg.(*wire.Welcome); ok && !slices.Equal(w.Holds, []wire.LineKey{wire.LineOf("GPIO18")}) {
+			t.Errorf("a welcome names %v as held", w.Holds)
+		}
+	}
+	h.finish(&r)
 }
