@@ -311,6 +311,21 @@ func TestSafeLevelIsOwedUntilReached(t *testing.T) {
 	w.want("@0s lamp high a", "@0s lamp low b fails", "@0s end lamp a: failed, high", "@200ms lamp low a", "@200ms end lamp a: replaced, low")
 }
 
+// B27: how a line stands whose drive is in doubt nobody says, until one has worked.
+func TestLevelIsUnknownWhileADriveIsInDoubt(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range []struct {
+		fate lines.Fate
+		want wire.Level
+	}{{lines.Moved, wire.LevelHigh}, {lines.Unmoved, wire.LevelHigh}, {lines.Doubtful, wire.LevelUnknown}, {lines.Unmoved, wire.LevelUnknown}, {lines.Moved, wire.LevelHigh}} {
+		w.fate = func(lines.Drive) lines.Fate { return c.fate }
+		w.do(on(lamp, 0, "a"))
+		if l := w.c.Level(lamp); l != c.want {
+			t.Errorf("after %v: %v, want %v", c.fate, l, c.want)
+		}
+	}
+}
+
 // A pulse whose beginning is in doubt is ended; one that has certainly not begun is not.
 func TestPulseThatMayHaveBegunIsEnded(t *testing.T) {
 	for _, fate := range []lines.Fate{lines.Doubtful, lines.Unmoved} {

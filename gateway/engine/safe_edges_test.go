@@ -124,3 +124,29 @@ func TestAHoldIsOfItsLine(t *testing.T) {
 	}
 	h.finish(&r)
 }
+
+// TestALevelIsThatOfTheNewest: results come in any order, and a heartbeat may overtake the
+// event that says why.
+func TestALevelIsThatOfTheNewest(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello a pins=lamp:-\nsubmit node=a pin=lamp level=1")
+	h.block("event a seq=1 received\nsubmit node=a pin=lamp level=0")
+	h.block("event a seq=2 processed ok\nevent a seq=1 processed ok")
+	if out := h.block("heartbeat a levels=low") + h.block("heartbeat a levels=low"); strings.Contains(out, "level_unexpected") {
+		t.Errorf("the older result counts:\n%s", out)
+	}
+	// It goes on, for a reason that is in one event or in two that are on their way.
+	for _, missing := range []uint64{1, 2, 3} {
+		for range 3 {
+			h.log.step(h.eng, h.now, &engine.Uplink{Node: "a", Msg: &wire.Heartbeat{Session: 1, Through: 3, Next: 4 + missing, Levels: wire.PackLevels([]wire.Level{wire.LevelHigh})}})
+		}
+		r := h.eng.Ready(h.now)
+		for _, a := range r.Effects.Alarms {
+			t.Errorf("%d events are on their way: %+v", missing, a)
+		}
+		h.finish(&r)
+	}
+	if out := h.block("heartbeat a levels=high") + h.block("heartbeat a levels=high"); !strings.Contains(out, "level_unexpected") {
+		t.Errorf("nothing is on its way, and nobody is told:\n%s", out)
+	}
+}
