@@ -150,3 +150,29 @@ func TestALevelIsThatOfTheNewest(t *testing.T) {
 		t.Errorf("nothing is on its way, and nobody is told:\n%s", out)
 	}
 }
+
+// TestAnAckOfALaterAttemptIsNoAnswerToAFrame: those name the first attempt.
+func TestAnAckOfALaterAttemptIsNoAnswerToAFrame(t *testing.T) {
+	h := newHarness(t)
+	h.block("narrowband pump-1 up\nhello pump-1 pins=valve:0\nsubmit node=pump-1 pin=valve level=0 retry=3,10ms,10ms")
+	h.block("event pump-1 seq=1 processed io")
+	h.block("advance 2s pump-1")
+	if i := h.log.insts[1]; i.Attempt != 2 {
+		t.Fatalf("attempt %d, %v", i.Attempt, i.State)
+	}
+	if out := h.block("compact pump-1 local seq=1 attempt=2"); h.log.insts[1].State != engine.StateFailed {
+		t.Errorf("it is not the end of its attempt:\n%s", out)
+	}
+}
+
+// TestANewNumberIsAboveWhatTheNodeHasSeen, also if that is the very number it would have.
+func TestANewNumberIsAboveWhatTheNodeHasSeen(t *testing.T) {
+	for top, want := range map[string]uint64{"0,0": 0, "1,99999999999999": 2, "7,99999999999999": 8} {
+		h := newHarness(t)
+		h.block("hello pump-1 pins=valve:0 top=" + top)
+		h.block("submit node=pump-1 pin=valve level=0")
+		if i := h.log.insts[1]; i.Order != want {
+			t.Errorf("the node has seen %s, the first instruction is %+v", top, i)
+		}
+	}
+}
