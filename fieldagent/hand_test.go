@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -155,6 +156,26 @@ func TestC15_ClockKnowsTheLocalSwitchBeforeTheLoop(t *testing.T) {
 			if n := now(); n.Local != on || n.Wall != 7 {
 				t.Errorf("on %v: %+v", on, n)
 			}
+		}
+	})
+}
+
+// B27: whoever is told of another map is told anew how its pins stand, also if they stand
+// as before.
+func TestB27_LevelsAreToldAnewWithAnotherMap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, o := pinsUnderWatch(t)
+		before := next[executor.Levels](t, o)
+		off := gpio.Low
+		if err := o.pins.Reload(t.Context(), []gpio.PinConfig{
+			{Name: "valve", Mode: gpio.Output, Safe: &off}, {Name: "lamp", Mode: gpio.Output, Safe: &off}, {Name: "local", Mode: gpio.Input}}); err != nil {
+			t.Fatal(err)
+		}
+		if p := next[executor.Pins](t, o); len(p.Traits) != 3 {
+			t.Errorf("%+v", p)
+		}
+		if now := next[executor.Levels](t, o); !slices.Equal(now.Levels, before.Levels) {
+			t.Errorf("%x, before %x", now.Levels, before.Levels)
 		}
 	})
 }

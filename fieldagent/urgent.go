@@ -97,14 +97,15 @@ func (u *urgent) frame(f wire.CompactSafe) {
 	u.put(s)
 }
 
-// put adds a slot. It takes the place of an older one of the same lines.
+// put adds a slot. It takes the place of an older one of the same lines; one that is older
+// itself finds no place.
 func (u *urgent) put(s slot) {
+	same := func(o slot) bool { return o.compact == s.compact && slices.Equal(o.lines, s.lines) }
 	u.mu.Lock()
-	u.slots = slices.DeleteFunc(u.slots, func(o slot) bool {
-		return o.compact == s.compact && slices.Equal(o.lines, s.lines) && o.order <= s.order
-	})
-	if len(u.slots) < maxUrgent {
-		u.slots = append(u.slots, s)
+	if !slices.ContainsFunc(u.slots, func(o slot) bool { return same(o) && o.order > s.order }) {
+		if u.slots = slices.DeleteFunc(u.slots, same); len(u.slots) < maxUrgent {
+			u.slots = append(u.slots, s)
+		}
 	}
 	u.mu.Unlock()
 	u.call()

@@ -45,10 +45,16 @@ func (r SafeReport) Map() map[string]any {
 	return m
 }
 
-// SafeReportOf reads a payload, as CBOR or JSON decoders give it. What it does not
-// understand it leaves out.
+// SafeReportOf reads a payload, as CBOR or JSON decoders give it (json.Number as well).
+// What it does not understand it leaves out.
 func SafeReportOf(m map[string]any) SafeReport {
-	n, ok := wholeNumber(m["unlisted"])
+	v := m["unlisted"]
+	if exact, ok := v.(interface{ Int64() (int64, error) }); ok {
+		if n, err := exact.Int64(); err == nil {
+			v = n
+		}
+	}
+	n, ok := wholeNumber(v)
 	if !ok || n < 0 {
 		n = 0
 	}

@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -23,7 +24,13 @@ func TestSafeReportsAreReadBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for way, m := range map[string]map[string]any{"CBOR": viaCBOR, "JSON": object(t, string(j))} {
+		var exact map[string]any // as a tool reads it that prints numbers as they came
+		d := json.NewDecoder(bytes.NewReader(j))
+		d.UseNumber()
+		if err := d.Decode(&exact); err != nil {
+			t.Fatal(err)
+		}
+		for way, m := range map[string]map[string]any{"CBOR": viaCBOR, "JSON": object(t, string(j)), "JSON with exact numbers": exact} {
 			if got := wire.SafeReportOf(m); !reflect.DeepEqual(got, r) {
 				t.Errorf("%s as %s: %+v, want %+v", name, way, got, r)
 			}

@@ -1,6 +1,7 @@
 package lines_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -117,6 +118,24 @@ func TestA8_PulseWithoutASafeLevelEndsAtItsOffLevel(t *testing.T) {
 		w.wait(10 * time.Second)
 		if w.has[horn] || w.log[1] != "@0s refused: busy" || len(w.log) != 4 {
 			t.Errorf("%T: %q", in, w.log)
+		}
+	}
+}
+
+// What a shell that dies must drive: safe levels, and where there is none the off level of
+// a pulse, whatever the line has just now.
+func TestRestIsWhereNothingMustBeLeft(t *testing.T) {
+	w := newWorld(t)
+	w.do(on(lamp, 1, "a"))
+	w.do(pulse(fan, false, time.Minute, 1, "b"))
+	if r := w.c.Rest(); !maps.Equal(r, map[wire.LineKey]bool{valve: false, lamp: false, fan: true}) {
+		t.Errorf("%v", r)
+	}
+	for _, high := range []bool{true, false} {
+		w := newWorld(t)
+		w.do(pulse(horn, high, time.Minute, 2, "c"))
+		if off, ok := w.c.Rest()[horn]; !ok || off == high {
+			t.Errorf("a pulse to %v rests at %v, %v", high, off, ok)
 		}
 	}
 }
@@ -290,6 +309,21 @@ func TestSafeLevelIsOwedUntilReached(t *testing.T) {
 	w.do(off(lamp, 1, "b"))
 	w.wait(time.Second)
 	w.want("@0s lamp high a", "@0s lamp low b fails", "@0s end lamp a: failed, high", "@200ms lamp low a", "@200ms end lamp a: replaced, low")
+}
+
+// B27: how a line stands whose drive is in doubt nobody says, until one has worked.
+func TestLevelIsUnknownWhileADriveIsInDoubt(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range []struct {
+		fate lines.Fate
+		want wire.Level
+	}{{lines.Moved, wire.LevelHigh}, {lines.Unmoved, wire.LevelHigh}, {lines.Doubtful, wire.LevelUnknown}, {lines.Unmoved, wire.LevelUnknown}, {lines.Moved, wire.LevelHigh}} {
+		w.fate = func(lines.Drive) lines.Fate { return c.fate }
+		w.do(on(lamp, 0, "a"))
+		if l := w.c.Level(lamp); l != c.want {
+			t.Errorf("after %v: %v, want %v", c.fate, l, c.want)
+		}
+	}
 }
 
 // A pulse whose beginning is in doubt is ended; one that has certainly not begun is not.

@@ -101,6 +101,27 @@ func TestNoBodyHindersTheWayToSafe(t *testing.T) {
 	}
 }
 
+// What can be read of a reason is kept, cut where it is too long and at no character.
+func TestAReasonIsKeptAsFarAsItFits(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"reason":"leak"}`: "leak",
+		`{"why":"leak"}`:    "",
+		`{"reason":7}`:      "",
+		`{"reason":"` + strings.Repeat("ü", 300) + `"}`:           strings.Repeat("ü", api.MaxReason/2),
+		`{"reason":"x` + strings.Repeat("ü", 300) + `"}`:          "x" + strings.Repeat("ü", api.MaxReason/2-1),
+		`{"reason":"` + strings.Repeat("x", api.MaxReason) + `"}`: strings.Repeat("x", api.MaxReason),
+	} {
+		s := newSite(t, api.Options{})
+		var v struct{ Metadata map[string]string }
+		var first submitted
+		s.call("POST", "/v1/safe/pump-1", body).want(201, &first)
+		s.call("GET", "/v1/tasks/"+first.TaskID, "").want(200, &v)
+		if v.Metadata["reason"] != want {
+			t.Errorf("of %.40q was kept %q", body, v.Metadata)
+		}
+	}
+}
+
 func TestBadVerbs(t *testing.T) {
 	long := strings.Repeat("x", wire.MaxNodeLen+1)
 	for name, c := range map[string]struct {
@@ -175,6 +196,7 @@ func TestWhatIsOwedIsListed(t *testing.T) {
 		Owed []struct {
 			Node, Pin, TaskID, Instruction, Since, Reason string
 			Count                                         int
+			Driven                                        bool
 		}
 		More int
 	}
@@ -192,6 +214,9 @@ func TestWhatIsOwedIsListed(t *testing.T) {
 	var got []string
 	for _, o := range v.Owed {
 		got = append(got, fmt.Sprintf("%s/%s x%d: %s", o.Node, o.Pin, o.Count, o.Reason))
+		if o.Driven || o.Since == "" || o.Instruction == "" {
+			t.Errorf("%+v", o)
+		}
 	}
 	want := []string{"away/ x1: the node has never connected", "away/valve-2 x1: the node has never connected", "busy/ x1: it was sent and is not confirmed"}
 	if !slices.Equal(got, want) {

@@ -112,6 +112,7 @@ func scriptAgent(ts *testscript.TestScript, neg bool, args []string) {
 		"safe":   {Rules: true, Payload: wire.SafeReport{Driven: []string{"GPIO17", "GPIO27"}}.Map()},
 		"lamp":   {Rules: true, Payload: wire.SafeReport{Driven: []string{"GPIO17"}, NotMoved: []string{"lamp"}}.Map()},
 		"newer":  {Rules: true, Payload: wire.SafeReport{Newer: []string{"GPIO17"}}.Map()},
+		"crowd":  {Rules: true, Payload: wire.SafeReport{Driven: []string{"GPIO17"}, Unlisted: 1}.Map()},
 		"bare":   {Rules: true, Code: wire.CodeUnsupported, Detail: "lamp has no safe level: it was not moved"},
 		"deaf":   {Rules: true, Silent: true},
 		"hold":   {Hold: true},

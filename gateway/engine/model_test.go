@@ -159,6 +159,9 @@ func (l *modelLog) byHand(r *engine.Records) error {
 		}
 		l.reserved = stored(*v)
 	}
+	if v := l.reserved; v.Seq != 0 && (v.Seq < l.counters.NextSeq || v.Token < l.counters.NextToken) {
+		return fmt.Errorf("given out up to %+v, reserved is only %+v", l.counters, v)
+	}
 	for _, h := range r.Holds {
 		if delete(l.holds, h.Node); !h.Ended() {
 			l.holds[h.Node] = stored(h)

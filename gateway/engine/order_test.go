@@ -203,6 +203,22 @@ func TestB25_NumbersAreNeverGivenOutTwice(t *testing.T) {
 	}
 }
 
+// Numbers of instructions and tokens are used up apart: the log of the harness demands that
+// neither goes beyond what is reserved.
+func TestB25_TokensAreReservedByThemselves(t *testing.T) {
+	h := newHarness(t)
+	h.cfg.Reserve = 10
+	h.boot()
+	h.block("hello pump-1\nsubmit node=pump-1 retry=100,1ms,1ms")
+	for range 40 {
+		h.block("event pump-1 seq=1 processed busy")
+		h.block("advance 1s pump-1")
+	}
+	if c, r := h.log.counters, h.log.reserved; c.NextToken < 40 || c.NextToken > r.Token || c.NextSeq > r.Seq {
+		t.Errorf("given out up to %+v, reserved %+v", c, r)
+	}
+}
+
 // numbersAfterLoss says which number comes next, and which one a process takes that
 // starts on a log without the latest records.
 func numbersAfterLoss(t *testing.T) (given, again uint64) {

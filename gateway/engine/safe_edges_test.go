@@ -1,10 +1,12 @@
 package engine_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/apollo-11/apollo11/gateway/engine"
+	"github.com/apollo-11/apollo11/wire"
 )
 
 // TestAWithdrawnOneThatNobodyAnswersFor ends by itself: its node is there and says nothing
@@ -62,5 +64,115 @@ func TestOneMoreAfterACancelIsAnotherOne(t *testing.T) {
 	h.block("cancel seq=1")
 	if out := h.block("submit node=pump-1 pin=valve level=0"); !strings.Contains(out, "-> send pump-1 instruction 2 ") {
 		t.Errorf("nothing goes out:\n%s", out)
+	}
+}
+
+// TestOwedCountsHowManyItStandsFor, from the first one.
+func TestOwedCountsHowManyItStandsFor(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello pump-1 pins=valve:0\ngoodbye pump-1")
+	for n := uint32(1); n <= 4; n++ {
+		h.block("submit node=pump-1 pin=valve level=0")
+		if list := h.eng.Owed(); len(list) != 1 || list[0].Count != n || list[0].Pin != "valve" {
+			t.Errorf("after %d: %+v", n, list)
+		}
+	}
+}
+
+// TestAHoldIsOfItsLine: by whatever name somebody holds a line, releases it, or commands
+// it.
+func TestAHoldIsOfItsLine(t *testing.T) {
+	h := newHarness(t)
+	hello := &wire.Hello{Session: 1, Incarnation: 1, Short: wire.Short("pump-1"), First: 1, Next: 1, Rules: wire.NewestRules, Pins: []string{"valve", "P1_11", "lamp"}}
+	for _, line := range []string{"GPIO17", "GPIO17", "GPIO18"} {
+		hello.Traits = append(hello.Traits, wire.PinTraits{Line: wire.LineOf(line), Flags: wire.PinOutput | wire.PinHasSafe})
+	}
+	h.log.step(h.eng, h.now, &engine.Uplink{Node: "pump-1", Msg: hello})
+	r := h.eng.Ready(h.now)
+	h.finish(&r)
+	pins := func(want ...string) {
+		t.Helper()
+		var have []string
+		for _, held := range h.eng.Holds() {
+			have = append(have, held.Pins...)
+		}
+		if !slices.Equal(have, want) {
+			t.Errorf("held are %v, want %v", have, want)
+		}
+	}
+	h.block("submit node=pump-1 intent=gpio.safe pin=valve\nsubmit node=pump-1 intent=gpio.safe pin=lamp")
+	h.block("submit node=pump-1 intent=gpio.safe pin=P1_11")
+	pins("valve", "lamp")
+	if out := h.block("submit node=pump-1 pin=P1_11 level=1"); !strings.Contains(out, "held") {
+		t.Errorf("not refused:\n%s", out)
+	}
+	h.block("submit node=pump-1 intent=gpio.release pin=P1_11")
+	pins("lamp")
+	// All but one, whatever that is called.
+	h.block("submit node=pump-1 intent=gpio.safe\nsubmit node=pump-1 intent=gpio.release pin=P1_11")
+	if out := h.block("submit node=pump-1 pin=valve level=1"); strings.Contains(out, "held") {
+		t.Errorf("refused:\n%s", out)
+	}
+	again := *hello
+	again.Session = 2
+	h.log.step(h.eng, h.now, &engine.Uplink{Node: "pump-1", Msg: &again})
+	r = h.eng.Ready(h.now)
+	for _, s := range r.Effects.Sends {
+		if w, ok := s.Msg.(*wire.Welcome); ok && !slices.Equal(w.Holds, []wire.LineKey{wire.LineOf("GPIO18")}) {
+			t.Errorf("a welcome names %v as held", w.Holds)
+		}
+	}
+	h.finish(&r)
+}
+
+// TestALevelIsThatOfTheNewest: results come in any order, and a heartbeat may overtake the
+// event that says why.
+func TestALevelIsThatOfTheNewest(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello a pins=lamp:-\nsubmit node=a pin=lamp level=1")
+	h.block("event a seq=1 received\nsubmit node=a pin=lamp level=0")
+	h.block("event a seq=2 processed ok\nevent a seq=1 processed ok")
+	if out := h.block("heartbeat a levels=low") + h.block("heartbeat a levels=low"); strings.Contains(out, "level_unexpected") {
+		t.Errorf("the older result counts:\n%s", out)
+	}
+	// It goes on, for a reason that is in one event or in two that are on their way.
+	for _, missing := range []uint64{1, 2, 3} {
+		for range 3 {
+			h.log.step(h.eng, h.now, &engine.Uplink{Node: "a", Msg: &wire.Heartbeat{Session: 1, Through: 3, Next: 4 + missing, Levels: wire.PackLevels([]wire.Level{wire.LevelHigh})}})
+		}
+		r := h.eng.Ready(h.now)
+		for _, a := range r.Effects.Alarms {
+			t.Errorf("%d events are on their way: %+v", missing, a)
+		}
+		h.finish(&r)
+	}
+	if out := h.block("heartbeat a levels=high") + h.block("heartbeat a levels=high"); !strings.Contains(out, "level_unexpected") {
+		t.Errorf("nothing is on its way, and nobody is told:\n%s", out)
+	}
+}
+
+// TestAnAckOfALaterAttemptIsNoAnswerToAFrame: those name the first attempt.
+func TestAnAckOfALaterAttemptIsNoAnswerToAFrame(t *testing.T) {
+	h := newHarness(t)
+	h.block("narrowband pump-1 up\nhello pump-1 pins=valve:0\nsubmit node=pump-1 pin=valve level=0 retry=3,10ms,10ms")
+	h.block("event pump-1 seq=1 processed io")
+	h.block("advance 2s pump-1")
+	if i := h.log.insts[1]; i.Attempt != 2 {
+		t.Fatalf("attempt %d, %v", i.Attempt, i.State)
+	}
+	if out := h.block("compact pump-1 local seq=1 attempt=2"); h.log.insts[1].State != engine.StateFailed {
+		t.Errorf("it is not the end of its attempt:\n%s", out)
+	}
+}
+
+// TestANewNumberIsAboveWhatTheNodeHasSeen, also if that is the very number it would have.
+func TestANewNumberIsAboveWhatTheNodeHasSeen(t *testing.T) {
+	for top, want := range map[string]uint64{"0,0": 0, "1,99999999999999": 2, "7,99999999999999": 8} {
+		h := newHarness(t)
+		h.block("hello pump-1 pins=valve:0 top=" + top)
+		h.block("submit node=pump-1 pin=valve level=0")
+		if i := h.log.insts[1]; i.Order != want {
+			t.Errorf("the node has seen %s, the first instruction is %+v", top, i)
+		}
 	}
 }

@@ -85,7 +85,7 @@ const scriptStart = int64(1_700_000_000_000)
 
 func newHarness(t *testing.T) *harness {
 	h := &harness{t: t, rnd: rand.New(rand.NewPCG(1, 2)), log: newModelLog(), agent: map[string]*agentState{}}
-	h.cfg.Reserve = -1 // numbers without gaps are easier to read; order_numbers.txt has them
+	h.cfg.Reserve = -1 // numbers without gaps are easier to read
 	h.out.base = scriptStart
 	h.now.Wall = scriptStart
 	h.boot()

@@ -192,3 +192,40 @@ func TestB28_AnOlderCopyIsNotHeardEither(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 }
+
+// TestB28_TheOneThatLacksSomethingIsTheSecond: what the other one has told since it would
+// have to forget, be it one event.
+func TestB28_TheOneThatLacksSomethingIsTheSecond(t *testing.T) {
+	for next, second := range map[int]bool{1: true, 2: false} {
+		h := newHarness(t)
+		h.block("hello a nonce=1")
+		h.block("goodbye a lost\nhello a nonce=2\nsubmit node=a intent=gpio.pulse")
+		h.block("event a seq=1 no=1 received")
+		h.block("advance 1s a\ngoodbye a lost")
+		out := h.block(fmt.Sprintf("hello a nonce=1 next=%d first=%[1]d", next))
+		if !strings.Contains(out, "alarm raised twin a") || strings.Contains(out, "this is the second") != second {
+			t.Errorf("its next event is %d:\n%s", next, out)
+		}
+	}
+}
+
+// TestB28_TheOtherGetsTheLatestWaysToSafe, and none that was taken back since.
+func TestB28_TheOtherGetsTheLatestWaysToSafe(t *testing.T) {
+	h := newHarness(t)
+	const pins = "pins=p1:0,p2:0,p3:0,p4:0,p5:0,p6:0,p7:0,p8:0,p9:0"
+	h.block("hello a nonce=1 " + pins)
+	for k := 1; k <= 9; k++ {
+		h.block(fmt.Sprintf("submit node=a intent=gpio.safe pin=p%d", k))
+		h.block(fmt.Sprintf("event a seq=%d processed ok", k))
+	}
+	h.block("goodbye a lost\nhello a nonce=2 next=10 first=10 " + pins)
+	h.block("goodbye a lost\nhello a nonce=1 next=10 first=10 " + pins)
+	h.block("submit node=a intent=gpio.safe pin=p1\nsubmit node=a intent=gpio.safe pin=p2")
+	h.block("cancel seq=10")
+	out := h.block("goodbye a lost\nhello a nonce=2 next=10 first=10 " + pins)
+	for seq, want := range map[int]bool{3: false, 4: true, 9: true, 10: false, 11: true} {
+		if got := strings.Contains(out, fmt.Sprintf("-> send a instruction %d ", seq)); got != want {
+			t.Errorf("instruction %d is sent: %v\n%s", seq, got, out)
+		}
+	}
+}

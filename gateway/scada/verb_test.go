@@ -24,6 +24,8 @@ func TestVerbs(t *testing.T) {
 			engine.Spec{Intent: wire.IntentSafe, Args: pin, Nodes: []string{"pump-1"}, Priority: wire.PriorityHigh, Metadata: map[string]string{"reason": "leak"}}, ""},
 		"release of a pin": {wire.IntentRelease, "pump-1", "valve-1", "",
 			engine.Spec{Intent: wire.IntentRelease, Args: pin, Nodes: []string{"pump-1"}, Priority: wire.PriorityHigh}, ""},
+		"a reason that just fits": {wire.IntentSafe, "pump-1", "", strings.Repeat("x", scada.MaxMetadataValue),
+			engine.Spec{Intent: wire.IntentSafe, Nodes: []string{"pump-1"}, Priority: wire.PriorityHigh, Metadata: map[string]string{"reason": strings.Repeat("x", scada.MaxMetadataValue)}}, ""},
 		"no node":               {wire.IntentSafe, "", "valve-1", "", engine.Spec{}, "node"},
 		"a node with a slash":   {wire.IntentSafe, "a/b", "", "", engine.Spec{}, "node"},
 		"a node that is long":   {wire.IntentSafe, strings.Repeat("x", wire.MaxNodeLen+1), "", "", engine.Spec{}, "node"},
