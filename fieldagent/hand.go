@@ -16,7 +16,7 @@ import (
 const (
 	// handPause is the time between two looks at outputs that somebody else has changed,
 	// and between two tries to tell a loop that has no room.
-	handPause = 250 * time.Millisecond
+	handPause = gpio.HandPause
 	// fallTries and fallPause are how often, and how far apart, the owner of the pins
 	// is asked to let outputs fall if it does not answer. What it has taken on it
 	// tries again by itself.

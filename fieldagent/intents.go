@@ -35,11 +35,13 @@ func newWorks(pins *gpio.Owner, version string, cfg Config, log *slog.Logger) (*
 
 // Check implements Intents.
 func (w *works) Check(name string, args wire.RawMap) executor.Verdict {
-	act, refused := w.registry.Check(name, args)
+	parsed, act, refused := w.registry.Read(name, args)
 	if refused != nil {
 		return executor.Verdict{Code: refused.Code, Detail: refused.Detail}
 	}
-	return w.accepted(act)
+	v := w.accepted(act)
+	v.Parsed, v.Lasts = parsed, act.Lasts
+	return v
 }
 
 // accepted says what an instruction that the registry takes does with the board: its
@@ -109,7 +111,7 @@ func (w *works) line(pin string) wire.LineKey {
 func (w *works) Run(ctx context.Context, work executor.Work, tell Tell) executor.Result {
 	began := time.Now()
 	q := intent.Request{
-		Cause: work.Token.String(), Order: work.Order, Hold: work.Hold,
+		Args: work.Parsed, Cause: work.Token.String(), Order: work.Order, Hold: work.Hold,
 		Check: func() error {
 			if w.late(work.NotAfter, work.Towards) {
 				if !w.late(work.NotAfter, true) {

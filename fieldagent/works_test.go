@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/executor"
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
@@ -59,6 +61,16 @@ func TestA19_UndeclaredIntentActuatesAndHoldsTheBoard(t *testing.T) {
 	}
 	if v := w.Check(wire.IntentGPIOPulse, args(map[string]any{"pin": "b", "width": "1s"})); v.Towards || v.Pulse == nil || v.Pulse.Off || v.Pulse.Line != b {
 		t.Errorf("pulse: %+v", v)
+	}
+	// What Check has read is what is run: nobody reads the arguments a second time.
+	read := w.Check(wire.IntentGPIOPulse, args(map[string]any{"pin": "b", "width": "2m"}))
+	if read.Parsed != (wire.GPIOPulse{Pin: "b", Level: true, Width: 2 * time.Minute}) || read.Lasts != 2*time.Minute {
+		t.Errorf("pulse: %+v", read)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if r := w.Run(ctx, executor.Work{Intent: wire.IntentGPIOPulse, Args: wire.RawMap{0x80}, Parsed: read.Parsed}, nil); r.Code != wire.CodeBadArgs || !strings.Contains(r.Detail, "does not fit") {
+		t.Errorf("what Check has read was not run: %+v", r)
 	}
 	if v := w.Check(wire.IntentSafe, nil); !v.Towards || !v.Hold || len(v.Lines) != 1 || v.Lines[0] != a {
 		t.Errorf("safe: %+v", v)

@@ -27,11 +27,7 @@ func (c *Core) timeoutOf(in *wire.Instruction) time.Duration {
 	if in.TimeoutMs > 0 {
 		return time.Duration(in.TimeoutMs) * time.Millisecond
 	}
-	timeout := c.cfg.DefaultTimeout
-	if act, err := wire.ParseAct(in.Intent, in.Args); err == nil && act.Lasts > 0 {
-		timeout = max(timeout, wire.TimeoutFor(act)) // an older gateway
-	}
-	return timeout
+	return c.cfg.DefaultTimeout // an older gateway
 }
 
 // deliver takes an instruction. The token is looked up before anything else.
@@ -95,6 +91,9 @@ func (c *Core) deliver(in *wire.Instruction) {
 // by now, is not towards safe either.
 func (c *Core) judge(a *attempt) Verdict {
 	v := c.cfg.Check(a.intent, a.work.Args)
+	if v.Lasts > 0 && a.work.TimeoutMs == 0 {
+		a.timeout = max(a.timeout, wire.TimeoutFor(wire.Act{Lasts: v.Lasts}))
+	}
 	switch {
 	case v.Code != wire.CodeNone:
 		v.Towards = false

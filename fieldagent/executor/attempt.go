@@ -40,6 +40,7 @@ type attempt struct {
 
 	state   state
 	work    *wire.Instruction // while queued or running
+	parsed  wire.Args         // its arguments, while queued or running
 	lines   []wire.LineKey    // while queued, running, or lingering
 	stored  bool              // while queued: it is in the journal
 	unfit   *Result           // while queued: this board can't do it
@@ -170,6 +171,7 @@ func (t *table) attemptOf(seq uint64, attempt uint8) *attempt {
 
 // take notes what the board says of the attempt.
 func (a *attempt) take(v Verdict) {
+	a.parsed = v.Parsed
 	a.lines, a.board, a.towards = v.Lines, v.Board, v.Towards
 	a.actuates, a.watch, a.reboots = v.Actuates, v.Watch, v.Reboots
 	a.holdsSafe, a.releases, a.pulse = v.Hold, v.Release, v.Pulse

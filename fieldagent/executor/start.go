@@ -30,7 +30,7 @@ func (c *Core) begin(a *attempt) Work {
 func (a *attempt) begun(at int64) Work {
 	w := Work{
 		Token: a.token, Seq: a.seq, Attempt: a.attempt, Key: a.work.Key, Trace: a.trace,
-		Intent: a.intent, Args: a.work.Args, At: at, Timeout: a.timeout,
+		Intent: a.intent, Args: a.work.Args, Parsed: a.parsed, At: at, Timeout: a.timeout,
 		Lines: slices.Clone(a.lines), Towards: a.towards, Hold: a.holdsSafe, NotAfter: a.work.NotAfter,
 	}
 	if a.actuates || a.releases {

@@ -142,6 +142,8 @@ type Work struct {
 	Trace   wire.Trace
 	Intent  string
 	Args    wire.RawMap
+	// Parsed is what its Verdict has read in Args.
+	Parsed wire.Args
 	// Order is its number in the order at its lines, 0 for what has no place there.
 	// The owner of the pins looks at it at every drive.
 	Order uint64
@@ -249,6 +251,10 @@ type Verdict struct {
 	// Code is CodeNone if the instruction can be executed, else the refusal.
 	Code   wire.Code
 	Detail string
+	// Parsed are the arguments as they were read, for Work.
+	Parsed wire.Args
+	// Lasts is how long it takes by itself: see wire.Act.
+	Lasts time.Duration
 	// Lines are what the execution holds. Instructions that share one never overlap.
 	// Those of a Release are what it releases; none for all that is held.
 	Lines []wire.LineKey

@@ -7,9 +7,9 @@ import (
 	"github.com/apollo-11/apollo11/wire"
 )
 
-// handPause is the time between two looks at the LOCAL switch: soon enough for whoever
+// HandPause is the time between two looks at the LOCAL switch: soon enough for whoever
 // has just turned it. It is also read right before a pin moves.
-const handPause = 250 * time.Millisecond
+const HandPause = 250 * time.Millisecond
 
 // Hands says how the LOCAL switch stood when it was last read.
 func (o *Owner) Hands() lines.Hands { return o.view.Load().hands }
@@ -19,7 +19,7 @@ func (o *Owner) mindHands(now time.Time) {
 	if o.opts.Local == "" || now.Before(o.handAt) {
 		return
 	}
-	o.handAt = now.Add(handPause)
+	o.handAt = now.Add(HandPause)
 	o.readHands()
 }
 

@@ -18,8 +18,8 @@ import (
 
 // Request is what an executor is asked to do.
 type Request struct {
-	// Args are the arguments in their own type (wire.GPIOWrite ...), as Check has seen
-	// them; Raw for an intent that is not built in.
+	// Args are the arguments in their own type (wire.GPIOWrite ...), as Check has read
+	// them; Raw for an intent that is not built in. With nil Run reads them.
 	Args wire.Args
 	// Cause goes with every effect, so that it can be traced: the attempt's token.
 	Cause string
@@ -196,6 +196,13 @@ func (r *Registry) Actuating() []uint16 {
 // Check says what a request means for the board, and why it is certain to be refused;
 // nil if it is not. Nothing happens.
 func (r *Registry) Check(name string, args wire.RawMap) (act wire.Act, refused *Processed) {
+	_, act, refused = r.Read(name, args)
+	return act, refused
+}
+
+// Read is Check and has the arguments as they were read, for Request.Args: so they are
+// read once, and nobody can read them differently later.
+func (r *Registry) Read(name string, args wire.RawMap) (parsed wire.Args, act wire.Act, refused *Processed) {
 	in, parsed, refusal := r.prepare(name, args)
 	if refusal == nil {
 		act = in.act(parsed)
@@ -205,10 +212,10 @@ func (r *Registry) Check(name string, args wire.RawMap) (act wire.Act, refused *
 		}()
 	}
 	if refusal == nil {
-		return act, nil
+		return parsed, act, nil
 	}
 	p := r.process(name, *refusal)
-	return act, &p
+	return nil, act, &p
 }
 
 // act is what a request means for the board.
@@ -219,16 +226,18 @@ func (in Intent) act(args wire.Args) wire.Act {
 	return wire.Act{Traits: in.Traits}
 }
 
-// Run carries the request out and always comes back with a final code. The
-// arguments in req are set here.
+// Run carries the request out and always comes back with a final code. args are read
+// only if nobody has done it.
 func (r *Registry) Run(ctx context.Context, name string, args wire.RawMap, req Request) Processed {
-	in, parsed, refusal := r.prepare(name, args)
-	if refusal != nil {
-		return r.process(name, *refusal)
+	in, known := r.intents[name]
+	if req.Args == nil || !known {
+		var refusal *Result
+		if in, req.Args, refusal = r.prepare(name, args); refusal != nil {
+			return r.process(name, *refusal)
+		}
 	}
 	result := func() (res Result) {
 		defer r.rescue(name, func(internal Result) { res = internal })
-		req.Args = parsed
 		return in.Executor.Run(ctx, req)
 	}()
 	return r.process(name, result)

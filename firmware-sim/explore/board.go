@@ -161,7 +161,7 @@ func (a *agent) judge(intent string, args wire.RawMap) executor.Verdict {
 			return refuse(wire.CodeUnsupported, n+" has no safe level")
 		}
 	}
-	v := executor.Verdict{Actuates: act.Moves(), Watch: act.Watch, Board: act.Holds == wire.HoldsBoard,
+	v := executor.Verdict{Lasts: act.Lasts, Actuates: act.Moves(), Watch: act.Watch, Board: act.Holds == wire.HoldsBoard,
 		Towards: act.Towards(m.safe), Hold: act.Traits.Safe, Release: act.Release}
 	if act.Watch {
 		return v

@@ -70,11 +70,9 @@ type inst struct {
 }
 
 func newTask(t Task) *task {
-	a, err := wire.ParseAct(t.Spec.Intent, t.Spec.Args)
-	if err != nil {
-		a = wire.Act{}
-	}
-	return &task{Task: t, act: a}
+	act := t.Spec.Act()
+	t.Spec.act = nil // it stands beside it
+	return &task{Task: t, act: act}
 }
 
 // inst makes an instruction of the task in memory. It is not counted yet.

@@ -341,8 +341,8 @@ func (e *Engine) sameSafe(in *Submit, sum [16]byte, nodes []string) *task {
 	if n == nil {
 		return nil
 	}
-	a, err := wire.ParseAct(in.Spec.Intent, in.Spec.Args)
-	if err != nil || !a.Towards(n.safeLevel) {
+	a := in.Spec.Act()
+	if !a.Towards(n.safeLevel) {
 		return nil
 	}
 	keys, board := n.keysOf(a)

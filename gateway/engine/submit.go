@@ -63,10 +63,10 @@ func (e *Engine) submit(now Now, in *Submit) {
 		e.refuse(in.Reply, refusal.Kind, refusal.Text, refusal.Hint)
 		return
 	}
-	act, err := wire.ParseAct(in.Spec.Intent, in.Spec.Args)
-	if err != nil {
-		act = wire.Act{}
-	}
+	act := in.Spec.Act()
+	read := *in // what the caller has stays as it is
+	in = &read
+	in.Spec.Means(act)
 	if refusal := e.held(act, nodes); refusal != nil {
 		e.refuse(in.Reply, refusal.Kind, refusal.Text, refusal.Hint)
 		return

@@ -64,6 +64,25 @@ type Spec struct {
 	Metadata map[string]string `cbor:"11,keyasint,omitempty"`
 	// Trace is the submitter's own trace id, zero for a fresh one.
 	Trace wire.Trace `cbor:"12,keyasint,omitzero"`
+
+	// act is what Args mean, once somebody has read them; nil as it comes from a log.
+	act *wire.Act
+}
+
+// Means says what the arguments mean: a door has read them, and nobody need do it again.
+func (s *Spec) Means(a wire.Act) { s.act = &a }
+
+// Act is what the arguments mean, the most careful if they can't be read. They are read
+// here if no door has done it.
+func (s Spec) Act() wire.Act {
+	if s.act != nil {
+		return *s.act
+	}
+	a, err := wire.ParseAct(s.Intent, s.Args)
+	if err != nil {
+		return wire.Act{}
+	}
+	return a
 }
 
 // Source says who submitted something and by which door.

@@ -43,7 +43,9 @@ func (d *decoder) arguments(root *value) {
 		}
 		m = checked.Map()
 		d.coerced(args, m)
-		d.fit(root, wire.ActOf(intent, checked))
+		act := wire.ActOf(intent, checked)
+		d.spec.Means(act)
+		d.fit(root, act)
 	}
 	encoded, err := wire.EncodeMap(m, wire.MaxArgsBytes)
 	if err != nil {

@@ -1,7 +1,9 @@
 package scada_test
 
 import (
+	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +61,28 @@ func TestA19_EveryIntentIsSuggested(t *testing.T) {
 			}
 			if !strings.Contains(text, "did you mean "+d.Name+"?") {
 				t.Errorf("%s: %q", slip, text)
+			}
+		}
+	}
+}
+
+// What a door has read travels with the task: nobody behind it reads the arguments again.
+func TestWhatADoorHasReadTravels(t *testing.T) {
+	for _, d := range wire.Declarations() {
+		for _, all := range []bool{true, false} {
+			doc, err := json.Marshal(map[string]any{"intent": d.Name, "node": "a", "args": d.Example(all)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec, _, err := scada.ParseTask(doc, scada.JSON, scada.Options{})
+			if err != nil {
+				t.Errorf("%s: its example %s is refused: %v", d.Name, doc, err)
+				continue
+			}
+			want, err := wire.ParseAct(spec.Intent, spec.Args)
+			spec.Args = wire.RawMap{0x80} // no map
+			if got := spec.Act(); err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: %+v, want %+v (%v)", d.Name, got, want, err)
 			}
 		}
 	}

@@ -39,6 +39,7 @@ func Verb(intent, node, pin, why string) (engine.Spec, error) {
 		return engine.Spec{}, &Error{Code: CodeInternal, Field: "pin", Problem: "cannot be sent: " + err.Error()}
 	}
 	s := engine.Spec{Intent: intent, Args: encoded, Nodes: []string{node}, Priority: wire.PriorityHigh}
+	s.Means(wire.ActOf(intent, args))
 	if why != "" {
 		s.Metadata = map[string]string{"reason": why}
 	}

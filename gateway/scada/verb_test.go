@@ -34,6 +34,9 @@ func TestVerbs(t *testing.T) {
 		"a reason that is long": {wire.IntentSafe, "pump-1", "", strings.Repeat("x", scada.MaxMetadataValue+1), engine.Spec{}, "reason"},
 	} {
 		spec, err := scada.Verb(c.intent, c.node, c.pin, c.why)
+		if c.field == "" {
+			c.want.Means(c.want.Act())
+		}
 		var fault *scada.Error
 		switch {
 		case c.field == "" && (err != nil || !reflect.DeepEqual(spec, c.want)):
