@@ -117,6 +117,9 @@ func (w *works) Run(ctx context.Context, work executor.Work, tell Tell) executor
 				}
 				return gpio.ErrLate
 			}
+			if !work.Towards && w.pins.Throws() != work.Throws {
+				return gpio.ErrLocal // it was thrown meanwhile, and may be off again
+			}
 			return nil
 		},
 		Clock: func() int64 { return work.At + time.Since(began).Milliseconds() },

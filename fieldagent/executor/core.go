@@ -121,6 +121,11 @@ func New(cfg Config, records [][]byte, now Now) (*Core, Output, error) {
 	}
 	c.closeAllLeases()
 	c.recheckQueue()
+	for _, a := range c.queue {
+		if cfg.Local {
+			a.throws = foundOn
+		}
+	}
 	return c, c.finish(), nil
 }
 

@@ -57,8 +57,8 @@ func (c *Core) refusal(a *attempt) *Result {
 		r = superseded(by)
 	case c.heldSafe(a):
 		r = Result{Code: wire.CodeSuperseded, Detail: "its line is held at the safe level since, until somebody releases it"}
-	case c.local && a.actuates && !mutant.On(mutant.LocalOnArrival):
-		r = c.byHand()
+	case (c.local && a.actuates || c.disturbed(c.now, a)) && !mutant.On(mutant.LocalOnArrival):
+		r = c.wasByHand()
 	default:
 		return nil
 	}
