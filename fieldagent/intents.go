@@ -140,6 +140,10 @@ func (w *works) Run(ctx context.Context, work executor.Work, tell Tell) executor
 	if p.Lease != nil {
 		r.Lease = &executor.Lease{Pin: p.Lease.Pin, Level: bool(p.Lease.After), Plain: p.Lease.Plain}
 	}
+	if e := p.Ended; e != nil {
+		level := bool(e.Level)
+		r.Ended = &executor.Ended{Pin: e.Pin, Why: e.Why, Level: &level}
+	}
 	return r
 }
 

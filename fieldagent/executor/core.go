@@ -117,7 +117,15 @@ func New(cfg Config, records [][]byte, now Now) (*Core, Output, error) {
 			c.end(c.running[0], Result{Code: wire.CodeOK})
 			continue
 		}
-		c.end(c.running[0], c.afterRestart(c.running[0]))
+		a := c.running[0]
+		r := c.afterRestart(a)
+		if p := a.pulse; p != nil && r.Code != wire.CodeOK {
+			r.Ended = &Ended{Pin: p.Pin, Why: wire.LeaseRestart, Level: &p.Off}
+			if cfg.Local {
+				r.Ended.Level = nil // it is driven when the switch is off
+			}
+		}
+		c.end(a, r)
 	}
 	c.closeAllLeases()
 	c.recheckQueue()

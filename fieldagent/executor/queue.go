@@ -323,6 +323,7 @@ func (c *Core) end(a *attempt, r Result) {
 	}
 	a.finishedAt, a.endedMono = max(c.clock.stamp(c.now), a.receivedAt, a.startedAt), c.now.Mono
 	c.emit(a, &wire.Event{Phase: wire.PhaseProcessed, Code: a.code, Detail: a.detail, Payload: r.Payload})
+	c.tellPulse(a, r)
 	if releases {
 		c.release(released, a.order) // behind it, for the same reason
 	}

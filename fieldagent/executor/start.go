@@ -131,6 +131,11 @@ func (c *Core) finished(in Finished) {
 	if a.byStop && r.Code == wire.CodeCancelled {
 		r.Code = wire.CodeInterrupted
 		r.Detail = "the agent was stopped while this ran; " + r.Detail
+		if r.Ended != nil && r.Ended.Why == wire.LeaseCancelled {
+			stopped := *r.Ended
+			stopped.Why = wire.LeaseStopped
+			r.Ended = &stopped
+		}
 	}
 	if a.cutBy != 0 && r.Code == wire.CodeCancelled {
 		why := fmt.Sprintf("ended early by instruction %d", a.cutBy)

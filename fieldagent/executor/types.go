@@ -116,6 +116,16 @@ type Result struct {
 	// Lease is an output that the work has set and that the board may end by itself,
 	// nil for none.
 	Lease *Lease
+	// Ended says how a pulse was cut short, nil if it was not. What the board has done by
+	// itself is told as an end of the attempt, beside its result.
+	Ended *Ended
+}
+
+// Ended is how the level of an output has ended before its time.
+type Ended struct {
+	Pin   string
+	Why   wire.LeaseEnd
+	Level *bool // that the pin has now, nil if that is not known
 }
 
 // Lease is an output that an attempt has set away from its safe level. The owner of

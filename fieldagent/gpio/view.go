@@ -11,7 +11,7 @@ import (
 // view is what others may know of the pins. It never changes: Run makes a new one.
 type view struct {
 	hands   lines.Hands
-	throws  uint64 // of the LOCAL switch
+	throws  uint64                // of the LOCAL switch
 	levels  map[string]wire.Level // by name
 	missing map[string]error      // by name
 }

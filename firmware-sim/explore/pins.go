@@ -299,12 +299,16 @@ func (o *owner) pulseOver(x *work, e lines.End) {
 	switch {
 	case e.Why != wire.LeaseExpired:
 		o.a.w.check.cut(x)
+		o.a.w.check.pins.cuts[x.Token] = e
 	case x.fate.code == wire.CodeUnknown:
 		code = wire.CodeUnknown
 	default:
 		code = wire.CodeOK
 	}
 	r := executor.Result{Code: code}
+	if p := o.m.byLine[e.Line]; p != nil && e.Why != wire.LeaseExpired {
+		r.Ended = &executor.Ended{Pin: p.name, Why: e.Why, Level: &e.Level}
+	}
 	if p := o.m.byLine[e.Line]; p != nil && p.away(e.Level) {
 		r.Lease = &executor.Lease{Pin: p.name, Level: p.safe, Plain: p.maxOn == 0}
 		o.a.w.check.leased(o.a, p, x, p.maxOn == 0)
