@@ -37,7 +37,7 @@ explore: ## 2,000 simulated sites with all their faults; a broken rule prints it
 	$(GO) run ./firmware-sim/explore/cmd --seeds 1-2000
 
 mutants: ## the same with planted faults, each of which must be caught
-	$(GO) test -tags mutants -run Mutants -v ./gateway/engine ./firmware-sim/explore
+	$(GO) test -tags mutants -run Mutants -v ./fieldagent/executor ./fieldagent/lines ./fieldagent/round ./fieldagent/gpio ./gateway/engine ./firmware-sim/explore
 
 nightly: ## simulated sites for FOR (default 1h)
 	$(GO) run ./firmware-sim/explore/cmd --seeds 1- --nodes 5 --for $${FOR:-1h}

@@ -167,11 +167,11 @@ func (o *overseer) ends(ctx context.Context) {
 	}
 }
 
-// clock adds to a time whether the LOCAL switch is on.
+// clock adds to a time whether the LOCAL switch is on, and how often it was thrown.
 func (o *overseer) clock(now func() executor.Now) func() executor.Now {
 	return func() executor.Now {
 		t := now()
-		t.Local = o.pins.Hands() == lines.HandsOn
+		t.Local, t.Throws = o.pins.Hands() == lines.HandsOn, o.pins.Throws()
 		return t
 	}
 }

@@ -119,6 +119,9 @@ func (w *works) Run(ctx context.Context, work executor.Work, tell Tell) executor
 				}
 				return gpio.ErrLate
 			}
+			if !work.Towards && w.pins.Throws() != work.Throws {
+				return gpio.ErrLocal // it was thrown meanwhile, and may be off again
+			}
 			return nil
 		},
 		Clock: func() int64 { return work.At + time.Since(began).Milliseconds() },
@@ -138,6 +141,10 @@ func (w *works) Run(ctx context.Context, work executor.Work, tell Tell) executor
 	r := executor.Result{Code: p.Code, Detail: p.Detail, Payload: p.Payload}
 	if p.Lease != nil {
 		r.Lease = &executor.Lease{Pin: p.Lease.Pin, Level: bool(p.Lease.After), Plain: p.Lease.Plain}
+	}
+	if e := p.Ended; e != nil {
+		level := bool(e.Level)
+		r.Ended = &executor.Ended{Pin: e.Pin, Why: e.Why, Level: &level}
 	}
 	return r
 }

@@ -40,6 +40,7 @@ type rig struct {
 	got []wire.Message
 	ack []wire.CompactAck
 
+	quit   context.CancelFunc // asks the loop to stop
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
 }
@@ -94,6 +95,7 @@ func newRig(t *testing.T, autonomy time.Duration, pins ...gpio.PinConfig) *rig {
 	r.ended.Go(func() { o.watch(links) })
 	r.ended.Go(func() { o.ends(links) })
 	r.ended.Go(func() { r.urg.run(links) })
+	r.quit = cancel
 	r.cancel = func() {
 		r.card.slow.Store(0)
 		cancel()

@@ -99,7 +99,15 @@ func TestA12_TimeInDoubtIsNoExpiry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &works{registry: r, late: func(_ int64, towards bool) bool {
+		sim, err := gpio.NewSim(gpio.SimOptions{Names: []string{"a"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pins, err := gpio.NewOwner(sim, nil, gpio.OwnerOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &works{registry: r, pins: pins, late: func(_ int64, towards bool) bool {
 			if towards {
 				return c.past
 			}

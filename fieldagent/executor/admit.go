@@ -15,6 +15,7 @@ func (c *Core) newAttempt(in *wire.Instruction) *attempt {
 		came: c.arrivals,
 		seq:  in.Seq, token: in.Token, attempt: in.Attempt, trace: in.Trace, intent: in.Intent,
 		state: queued, work: in, arrivedMono: c.now.Mono, timeout: c.timeoutOf(in), order: orderOf(in), keeps: in.Keep,
+		throws: c.now.Throws,
 	}
 	// The key was checked when the message was decoded.
 	if k, err := wire.ParseKey(in.Key); err == nil {

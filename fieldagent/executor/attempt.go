@@ -72,6 +72,8 @@ type attempt struct {
 	// Unix ms as in events; 0 when it has not happened.
 	receivedAt, startedAt, finishedAt int64
 
+	throws uint64 // of the LOCAL switch, when it came; see Now
+
 	code   wire.Code // once ended
 	detail string
 	// first is the number of the event that first told of it, 0 for none.

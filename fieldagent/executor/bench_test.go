@@ -17,7 +17,8 @@ type bench struct {
 	journal [][]byte
 	gateway int64 // its Unix ms when Mono was 0
 	mono    time.Duration
-	away    time.Duration // see executor.Now
+	away    time.Duration // see executor.Now, as the next
+	throws  uint64
 	session uint64
 	newest  uint64 // event that was sent
 }
@@ -42,7 +43,7 @@ func (b *bench) start() executor.Output {
 }
 
 func (b *bench) at() executor.Now {
-	return executor.Now{Mono: b.mono, Wall: wallAtStart + b.mono.Milliseconds(), WallOK: true, Away: b.away}
+	return executor.Now{Mono: b.mono, Wall: wallAtStart + b.mono.Milliseconds(), WallOK: true, Away: b.away, Throws: b.throws}
 }
 
 func (b *bench) step(in executor.Input) executor.Output {

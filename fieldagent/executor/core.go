@@ -117,10 +117,23 @@ func New(cfg Config, records [][]byte, now Now) (*Core, Output, error) {
 			c.end(c.running[0], Result{Code: wire.CodeOK})
 			continue
 		}
-		c.end(c.running[0], c.afterRestart(c.running[0]))
+		a := c.running[0]
+		r := c.afterRestart(a)
+		if p := a.pulse; p != nil && r.Code != wire.CodeOK {
+			r.Ended = &Ended{Pin: p.Pin, Why: wire.LeaseRestart, Level: &p.Off}
+			if cfg.Local {
+				r.Ended.Level = nil // it is driven when the switch is off
+			}
+		}
+		c.end(a, r)
 	}
 	c.closeAllLeases()
 	c.recheckQueue()
+	for _, a := range c.queue {
+		if cfg.Local {
+			a.throws = foundOn
+		}
+	}
 	return c, c.finish(), nil
 }
 

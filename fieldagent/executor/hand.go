@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"math"
 	"slices"
 
 	"github.com/apollo-11/apollo11/wire"
@@ -31,7 +32,25 @@ func (c *Core) hand(in Hand) {
 	}
 }
 
+// foundOn stands for the throw of a LOCAL switch that was on when the process began.
+const foundOn = math.MaxUint64
+
+// disturbed reports whether the LOCAL switch has been thrown since the attempt came. What
+// would move something away from its safe level ends then, whether the switch is still on
+// or not: it was asked for by somebody who did not know (docs/safety.md 8).
+func (c *Core) disturbed(now Now, a *attempt) bool {
+	return a.actuates && !a.towards && a.throws != now.Throws
+}
+
 // byHand is the refusal of what would actuate while the LOCAL switch is on.
 func (c *Core) byHand() Result {
 	return Result{Code: wire.CodeLocal, Detail: "the LOCAL switch of this node is on: somebody works there by hand"}
+}
+
+// wasByHand is that of what was there when it was thrown.
+func (c *Core) wasByHand() Result {
+	if c.local || c.now.Local {
+		return c.byHand()
+	}
+	return Result{Code: wire.CodeLocal, Detail: "the LOCAL switch of this node was thrown after this had come: it is not begun by itself later"}
 }

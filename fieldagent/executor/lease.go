@@ -78,8 +78,7 @@ func (c *Core) open(a *attempt, of Lease, line wire.LineKey) {
 			break
 		}
 	}
-	l := &lease{Lease: of, line: line, attempt: attempt{seq: a.seq, token: a.token, attempt: a.attempt, made: a.made, trace: a.trace,
-		intent: a.intent, receivedAt: a.receivedAt, startedAt: a.startedAt}}
+	l := &lease{Lease: of, line: line, attempt: a.facts()}
 	c.leases = append(c.leases, l)
 	c.record(l.record())
 }
@@ -127,12 +126,7 @@ func (c *Core) closeLease(l *lease, why wire.LeaseEnd, at int64, level *bool) {
 		c.leases = withoutLease(c.leases, a.token)
 		return
 	}
-	ev := &wire.Event{Seq: a.seq, Token: a.token, Attempt: a.attempt, Phase: wire.PhaseLease,
-		ReceivedAt: a.receivedAt, StartedAt: a.startedAt, FinishedAt: max(at, a.startedAt), Lease: why, Payload: l.payload(why, level)}
-	c.number(ev)
-	r := c.eventRecord(ev)
-	r.Made, r.Trace, r.Intent = a.made, a.trace, a.intent
-	c.record(r)
+	c.tellEnd(l, why, at, level)
 	weight := LevelInfo
 	if why == wire.LeaseFailed {
 		weight, l.failed = LevelWarn, true
@@ -140,6 +134,37 @@ func (c *Core) closeLease(l *lease, why wire.LeaseEnd, at int64, level *bool) {
 		c.leases = withoutLease(c.leases, a.token)
 	}
 	c.noteOf(weight, a, "lease ended", fmt.Sprintf("%s: %s", l.Pin, why))
+}
+
+// tellEnd tells the end of a level.
+func (c *Core) tellEnd(l *lease, why wire.LeaseEnd, at int64, level *bool) {
+	a := &l.attempt
+	ev := &wire.Event{Seq: a.seq, Token: a.token, Attempt: a.attempt, Phase: wire.PhaseLease,
+		ReceivedAt: a.receivedAt, StartedAt: a.startedAt, FinishedAt: max(at, a.startedAt), Lease: why, Payload: l.payload(why, level)}
+	c.number(ev)
+	r := c.eventRecord(ev)
+	r.Made, r.Trace, r.Intent = a.made, a.trace, a.intent
+	c.record(r)
+}
+
+// tellPulse tells, behind the result of a pulse, that the board has ended it by itself.
+// That a newer instruction or a cancel has cut it the result says.
+func (c *Core) tellPulse(a *attempt, r Result) {
+	e := r.Ended
+	if e == nil || r.Lease != nil {
+		return // what it has left has an end of its own
+	}
+	switch e.Why {
+	case wire.LeaseLoss, wire.LeaseStopped, wire.LeaseRestart, wire.LeaseLocal, wire.LeaseReload, wire.LeaseHand:
+		c.tellEnd(&lease{Lease: Lease{Pin: e.Pin}, attempt: a.facts(), unmapped: e.Level == nil}, e.Why, a.finishedAt, e.Level)
+		c.noteOf(LevelInfo, a, "the board has ended a pulse", fmt.Sprintf("%s: %s", e.Pin, e.Why))
+	}
+}
+
+// facts are what the end of a level says of its attempt.
+func (a *attempt) facts() attempt {
+	return attempt{seq: a.seq, token: a.token, attempt: a.attempt, made: a.made, trace: a.trace,
+		intent: a.intent, receivedAt: a.receivedAt, startedAt: a.startedAt}
 }
 
 // payload names the pin, and its level: what was driven, or what the reason says.

@@ -57,8 +57,8 @@ func (c *Core) refusal(a *attempt) *Result {
 		r = superseded(by)
 	case c.heldSafe(a):
 		r = Result{Code: wire.CodeSuperseded, Detail: "its line is held at the safe level since, until somebody releases it"}
-	case c.local && a.actuates && !mutant.On(mutant.LocalOnArrival):
-		r = c.byHand()
+	case (c.local && a.actuates || c.disturbed(c.now, a)) && !mutant.On(mutant.LocalOnArrival):
+		r = c.wasByHand()
 	default:
 		return nil
 	}
@@ -323,6 +323,7 @@ func (c *Core) end(a *attempt, r Result) {
 	}
 	a.finishedAt, a.endedMono = max(c.clock.stamp(c.now), a.receivedAt, a.startedAt), c.now.Mono
 	c.emit(a, &wire.Event{Phase: wire.PhaseProcessed, Code: a.code, Detail: a.detail, Payload: r.Payload})
+	c.tellPulse(a, r)
 	if releases {
 		c.release(released, a.order) // behind it, for the same reason
 	}

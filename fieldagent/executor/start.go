@@ -31,7 +31,7 @@ func (a *attempt) begun(at int64) Work {
 	w := Work{
 		Token: a.token, Seq: a.seq, Attempt: a.attempt, Key: a.work.Key, Trace: a.trace,
 		Intent: a.intent, Args: a.work.Args, Parsed: a.parsed, At: at, Timeout: a.timeout,
-		Lines: slices.Clone(a.lines), Towards: a.towards, Hold: a.holdsSafe, NotAfter: a.work.NotAfter,
+		Lines: slices.Clone(a.lines), Towards: a.towards, Hold: a.holdsSafe, NotAfter: a.work.NotAfter, Throws: a.throws,
 	}
 	if a.actuates || a.releases {
 		w.Order = a.order
@@ -50,7 +50,7 @@ func (c *Core) TooLate(now Now, t wire.Token) bool {
 		return false
 	}
 	return !c.clock.ahead(now, a.work.NotAfter) || c.deserted(now) && !mutant.On(mutant.WindowIgnored) || c.overtaken(a) != 0 || c.heldSafe(a) ||
-		a.actuates && now.Local && !mutant.On(mutant.LocalOnArrival)
+		(a.actuates && now.Local || c.disturbed(now, a)) && !mutant.On(mutant.LocalOnArrival)
 }
 
 // unstarted takes back what was recorded as started and then came too late: it ends,
@@ -71,8 +71,8 @@ func (c *Core) unstarted(in Unstarted) {
 			c.end(a, Result{Code: wire.CodeCancelled, Detail: "cancelled while its start was written down; it was not begun"})
 		case c.heldSafe(a):
 			c.end(a, Result{Code: wire.CodeSuperseded, Detail: "its line is held at the safe level since, until somebody releases it"})
-		case a.actuates && (c.local || c.now.Local):
-			c.end(a, c.byHand())
+		case a.actuates && (c.local || c.now.Local), c.disturbed(c.now, a):
+			c.end(a, c.wasByHand())
 		default:
 			c.putBack(a)
 		}
@@ -131,6 +131,11 @@ func (c *Core) finished(in Finished) {
 	if a.byStop && r.Code == wire.CodeCancelled {
 		r.Code = wire.CodeInterrupted
 		r.Detail = "the agent was stopped while this ran; " + r.Detail
+		if r.Ended != nil && r.Ended.Why == wire.LeaseCancelled {
+			stopped := *r.Ended
+			stopped.Why = wire.LeaseStopped
+			r.Ended = &stopped
+		}
 	}
 	if a.cutBy != 0 && r.Code == wire.CodeCancelled {
 		why := fmt.Sprintf("ended early by instruction %d", a.cutBy)

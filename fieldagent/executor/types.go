@@ -17,6 +17,10 @@ type Now struct {
 	// Local says that the LOCAL switch is on, as the shell knows it. The Hand that
 	// tells of it may still be on its way.
 	Local bool
+	// Throws is how often that switch has been thrown since the start. What was there
+	// before and moves something away from its safe level ends with it, though the
+	// switch may be off again by now (docs/safety.md 8).
+	Throws uint64
 	// Away is how long no connection to the gateway has been up that the core was told
 	// of, 0 while one is. The Disconnected or NarrowbandDown that tells of it may still
 	// be on its way.
@@ -112,6 +116,16 @@ type Result struct {
 	// Lease is an output that the work has set and that the board may end by itself,
 	// nil for none.
 	Lease *Lease
+	// Ended says how a pulse was cut short, nil if it was not. What the board has done by
+	// itself is told as an end of the attempt, beside its result.
+	Ended *Ended
+}
+
+// Ended is how the level of an output has ended before its time.
+type Ended struct {
+	Pin   string
+	Why   wire.LeaseEnd
+	Level *bool // that the pin has now, nil if that is not known
 }
 
 // Lease is an output that an attempt has set away from its safe level. The owner of
@@ -163,6 +177,9 @@ type Work struct {
 	// NotAfter is the Unix time in ms by the gateway's clock after which it must not
 	// begin, 0 for no limit. Whoever drives a pin asks ClockView.Late right before.
 	NotAfter int64
+	// Throws is how often the LOCAL switch had been thrown when it came (see Now).
+	// Whoever drives a pin away from its safe level looks right before.
+	Throws uint64
 	// Timeout bounds the execution. Work that has not ended OverdueAfter later is
 	// given up.
 	Timeout time.Duration

@@ -14,6 +14,9 @@ const HandPause = 250 * time.Millisecond
 // Hands says how the LOCAL switch stood when it was last read.
 func (o *Owner) Hands() lines.Hands { return o.view.Load().hands }
 
+// Throws is how often it has been found thrown since the start.
+func (o *Owner) Throws() uint64 { return o.view.Load().throws }
+
 // mindHands reads the switch if it is time.
 func (o *Owner) mindHands(now time.Time) {
 	if o.opts.Local == "" || now.Before(o.handAt) {
@@ -46,7 +49,9 @@ func (o *Owner) readHands() {
 	}
 	o.step(in)
 	v := *o.view.Load()
-	v.hands = is
+	if v.hands = is; is == lines.HandsOn {
+		v.throws++
+	}
 	o.view.Store(&v)
 	o.signal()
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
+	core "github.com/apollo-11/apollo11/fieldagent/lines"
 	"github.com/apollo-11/apollo11/wire"
 )
 
@@ -18,7 +19,7 @@ func TestSeedIsInForce(t *testing.T) {
 	ctx := t.Context()
 	must(t, o.Set(ctx, "horn", gpio.High, "t"))
 	line := wire.LineOf("GPIO3")
-	must(t, o.Seed(ctx, map[wire.LineKey]uint64{wire.LineOf("GPIO2"): 7}, map[wire.LineKey]uint64{line: 5},
+	must(t, o.Seed(ctx, core.Seed{Marks: map[wire.LineKey]uint64{wire.LineOf("GPIO2"): 7}, Holds: map[wire.LineKey]uint64{line: 5}},
 		[]gpio.CutPulse{{Pin: "horn", Line: wire.LineOf("GPIO5"), Off: gpio.Low}}))
 	if b.Level("GPIO5") != gpio.Low {
 		t.Error("the pulse goes on")
@@ -99,6 +100,6 @@ func TestHoldsShowInTheLevels(t *testing.T) {
 	_, err = o.Release(t.Context(), nil, 0)
 	must(t, err)
 	show("and its release", wire.LevelLow)
-	must(t, o.Seed(t.Context(), nil, map[wire.LineKey]uint64{wire.LineOf("GPIO3"): 5}, nil))
+	must(t, o.Seed(t.Context(), core.Seed{Holds: map[wire.LineKey]uint64{wire.LineOf("GPIO3"): 5}}, nil))
 	show("by an earlier process", wire.LevelHeld)
 }

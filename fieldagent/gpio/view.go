@@ -11,6 +11,7 @@ import (
 // view is what others may know of the pins. It never changes: Run makes a new one.
 type view struct {
 	hands   lines.Hands
+	throws  uint64                // of the LOCAL switch
 	levels  map[string]wire.Level // by name
 	missing map[string]error      // by name
 }
@@ -48,7 +49,7 @@ func (o *Owner) look() {
 	}
 	old := o.view.Load()
 	if old != nil {
-		v.hands = old.hands
+		v.hands, v.throws = old.hands, old.throws
 	}
 	o.view.Store(v)
 	if old == nil || !maps.Equal(old.levels, v.levels) || len(old.missing) != len(v.missing) {

@@ -49,6 +49,7 @@ func (b Board) pulse(ctx context.Context, a wire.GPIOPulse, r Request) Result {
 	if e.Why != wire.LeaseExpired || e.Level == on {
 		// By a newer instruction, a cancel, or the board itself: nobody tries it again.
 		result.Code = wire.CodeCancelled
+		result.Ended = &Ended{Pin: a.Pin, Why: e.Why, Level: e.Level}
 		result.Detail = fmt.Sprintf("the pulse was cut short after %v of %v: %s; %s is %s", e.Took.Round(time.Millisecond), a.Width, cut(e.Why), a.Pin, e.Level)
 	}
 	if hasSafe && e.Level != safe && e.Why != wire.LeaseHand {

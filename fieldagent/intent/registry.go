@@ -61,6 +61,14 @@ type Result struct {
 	Detail string         // a sentence for people, empty if the code says it all
 	Values map[string]any // what was found or done, nil for none; see wire.EncodeMap
 	Lease  *Lease         // an output that was set for a limited time, nil for none
+	Ended  *Ended         // how a pulse was cut short, nil if it was not
+}
+
+// Ended is how a pulse was cut short.
+type Ended struct {
+	Pin   string
+	Why   wire.LeaseEnd
+	Level gpio.Level // that the pin has now
 }
 
 // Lease is an output that was set away from its safe level: the owner of the pins ends
@@ -124,7 +132,8 @@ type Processed struct {
 	Code    wire.Code
 	Detail  string      // at most wire.MaxDetailBytes
 	Payload wire.RawMap // at most wire.MaxPayloadBytes, nil for none
-	Lease   *Lease      // see Result
+	Lease   *Lease      // see Result, as the next
+	Ended   *Ended
 }
 
 // Registry is the set of intents of an agent.
@@ -287,7 +296,7 @@ func (r *Registry) process(name string, res Result) Processed {
 		// The note comes first, where a long sentence can't push it out.
 		res.Detail = strings.TrimSpace(fmt.Sprintf("payload left out: %v. %s", err, res.Detail))
 	}
-	return Processed{Code: res.Code, Detail: clip(res.Detail), Payload: payload, Lease: res.Lease}
+	return Processed{Code: res.Code, Detail: clip(res.Detail), Payload: payload, Lease: res.Lease, Ended: res.Ended}
 }
 
 // clip shortens a sentence to what the wire carries, without cutting a letter.

@@ -239,6 +239,14 @@ func TestA16_OneStepIsOneFrame(t *testing.T) {
 // A7, A14: a round that takes in what waited while the loop hung says that the gateway is
 // there as of its end: the last input may be the loss of the connection.
 func TestA7_ContactIsAsOfTheEndOfARound(t *testing.T) {
+	if contactAfterLoss(t) {
+		t.Error("the gateway counts as heard by a word of before its loss")
+	}
+}
+
+// contactAfterLoss says whether a round counts as contact that begins with a word of the
+// gateway and ends with its loss.
+func contactAfterLoss(t *testing.T) bool {
 	s := newSite(t)
 	rest := []executor.Input{executor.Disconnected{}}
 	out := round.Collect(s.core, s.clock, s.deliver(1, time.Minute), func() (executor.Input, bool) {
@@ -249,7 +257,5 @@ func TestA7_ContactIsAsOfTheEndOfARound(t *testing.T) {
 		rest = nil
 		return in, true
 	})
-	if out.Contact {
-		t.Error("the gateway counts as heard by a word of before its loss")
-	}
+	return out.Contact
 }

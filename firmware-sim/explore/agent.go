@@ -126,7 +126,7 @@ func (a *agent) setClock() {
 // Now is the time as the executor sees it.
 func (a *agent) now() executor.Now {
 	mono := a.clock.mono()
-	return executor.Now{Mono: mono, Wall: a.clock.wall(), WallOK: a.clock.synced, Local: a.localSeen, Away: a.links.Away(mono)}
+	return executor.Now{Mono: mono, Wall: a.clock.wall(), WallOK: a.clock.synced, Local: a.localSeen, Throws: a.pins.throws, Away: a.links.Away(mono)}
 }
 
 // boot starts a process on what the disk holds.

@@ -171,7 +171,7 @@ func (a *agent) judge(intent string, args wire.RawMap) executor.Verdict {
 		v.Lines = append(v.Lines, p.line)
 		v.Safe = v.Safe && p.hasSafe
 		if act.Pulse {
-			v.Pulse = &executor.Pulse{Pin: p.name, Line: p.line, Off: !act.Level}
+			v.Pulse = &executor.Pulse{Pin: p.name, Line: p.line, Off: !act.Level && !p.hasSafe || p.hasSafe && p.safe}
 		}
 	}
 	return v

@@ -75,6 +75,9 @@ func (c *checker) leaseOver(a *agent, e lines.End, t wire.Token) {
 // leaseTold checks the end of a lease as its board tells it.
 func (c *checker) leaseTold(a *agent, m *wire.Event, key eventKey) {
 	l := c.pins.leases[m.Token]
+	if l == nil && c.pulseTold(a, m) {
+		return
+	}
 	if l == nil {
 		if !c.memory.unsure[m.Token] {
 			c.fail("false-lease", "%s tells the end of a lease of token %v, which has none: %v", a.id, m.Token, m.Lease)
@@ -98,6 +101,17 @@ func (c *checker) leaseTold(a *agent, m *wire.Event, key eventKey) {
 		c.fail("told-level", "%s tells that %s is %s after the lease of token %v (%v), it was %s", a.id, l.pin, onOff(at), m.Token, m.Lease, onOff(l.level))
 	}
 	l.told, l.toldAs = m.Lease, key
+}
+
+// pulseTold reports whether what is told is the end of a pulse that the board has ended
+// by itself, or that the end of a process has cut.
+func (c *checker) pulseTold(a *agent, m *wire.Event) bool {
+	if r := c.runs[m.Token]; m.Lease == wire.LeaseRestart {
+		return r == nil || r.life != a.life
+	}
+	e, ok := c.pins.cuts[m.Token]
+	level, known := toldLevel(m.Payload)
+	return ok && (e.Why == m.Lease || m.Lease == wire.LeaseStopped && e.Why == wire.LeaseCancelled) && known && level == e.Level
 }
 
 func toldLevel(payload wire.RawMap) (level, ok bool) {

@@ -38,6 +38,7 @@ type lineFact struct {
 type pins struct {
 	facts   map[lineKey]*lineFact
 	leases  map[wire.Token]*lease
+	cuts    map[wire.Token]lines.End // pulses that did not have their time
 	bySeq   map[uint64][]*lease
 	held    map[lineKey]*lease
 	contact map[*agent]*contact
@@ -45,7 +46,7 @@ type pins struct {
 }
 
 func newPins() pins {
-	return pins{facts: map[lineKey]*lineFact{}, leases: map[wire.Token]*lease{}, bySeq: map[uint64][]*lease{}, held: map[lineKey]*lease{},
+	return pins{facts: map[lineKey]*lineFact{}, leases: map[wire.Token]*lease{}, cuts: map[wire.Token]lines.End{}, bySeq: map[uint64][]*lease{}, held: map[lineKey]*lease{},
 		contact: map[*agent]*contact{}, reloads: map[*agent]int{}}
 }
 

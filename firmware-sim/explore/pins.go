@@ -33,7 +33,8 @@ type owner struct {
 
 	core   *lines.Core // nil while no process runs
 	wakeAt time.Duration
-	hands  bool // what the core knows of the LOCAL switch
+	hands  bool   // what the core knows of the LOCAL switch
+	throws uint64 // how often it was found thrown
 	packed string
 	pulses map[uint64]*work // that wait for the end of their pulse
 	lastID uint64
@@ -68,7 +69,7 @@ func (o *owner) rest() {
 // anything else.
 func (o *owner) start() {
 	o.core = lines.New(lines.Config{Autonomy: o.a.autonomy, Lines: o.m.lines()}, o.a.clock.mono())
-	o.wakeAt, o.hands, o.packed = 0, false, ""
+	o.wakeAt, o.hands, o.throws, o.packed = 0, false, 0, ""
 	o.pulses, o.causes, o.tries = map[uint64]*work{}, map[string]wire.Token{}, map[string]int{}
 	o.allSafe()
 	o.a.w.check.startedSafe(o.a)
@@ -237,6 +238,9 @@ func (o *owner) want(x *work, code wire.Code, w lines.Want) (wire.Code, lines.Fa
 		}
 		return wire.CodeDependency, lines.Unmoved // the time is in doubt
 	}
+	if !x.Towards && x.Throws != o.throws {
+		return wire.CodeLocal, lines.Unmoved // thrown since it came, and perhaps off again
+	}
 	o.asked = &asked{x: x, code: code}
 	w.Cause, w.Order = x.Token.String(), x.Order
 	out := o.step(w)
@@ -295,12 +299,16 @@ func (o *owner) pulseOver(x *work, e lines.End) {
 	switch {
 	case e.Why != wire.LeaseExpired:
 		o.a.w.check.cut(x)
+		o.a.w.check.pins.cuts[x.Token] = e
 	case x.fate.code == wire.CodeUnknown:
 		code = wire.CodeUnknown
 	default:
 		code = wire.CodeOK
 	}
 	r := executor.Result{Code: code}
+	if p := o.m.byLine[e.Line]; p != nil && e.Why != wire.LeaseExpired {
+		r.Ended = &executor.Ended{Pin: p.name, Why: e.Why, Level: &e.Level}
+	}
 	if p := o.m.byLine[e.Line]; p != nil && p.away(e.Level) {
 		r.Lease = &executor.Lease{Pin: p.name, Level: p.safe, Plain: p.maxOn == 0}
 		o.a.w.check.leased(o.a, p, x, p.maxOn == 0)
@@ -332,6 +340,7 @@ func (o *owner) readHand() {
 	in := lines.Local{Read: map[wire.LineKey]bool{}}
 	if o.hands {
 		in.Hands = lines.HandsOn
+		o.throws++
 	}
 	for l, level := range o.level {
 		in.Read[l] = level
