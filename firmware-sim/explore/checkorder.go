@@ -235,7 +235,7 @@ func (c *checker) pathOf(a *agent) (p pathway, open bool) {
 	g, l := c.w.gateway, a.link
 	p = pathway{g.process, a.life, l.brokerEnd}
 	open = g.process != nil && a.life != nil && l.brokerEnd != nil && l.agentEnd == l.brokerEnd && !l.agentEnd.torn && c.knows(a).in == l.agentEnd.session &&
-		c.w.now >= max(l.holdUntil, l.holeUntil, l.halfUp, l.halfDown, l.slowUntil, g.slowUntil, g.fullUntil) && len(g.blind) == 0 && !a.local && !c.memory.stands[alarmOf{"node_offline", a.id}] && c.w.now-c.localOver(a) > copyWithin &&
+		c.w.now >= max(l.holdUntil, l.holeUntil, l.halfUp, l.halfDown, l.slowUntil, g.slowUntil, g.fullUntil) && len(g.blind) == 0 && !a.local && c.w.now-c.localOver(a) > copyWithin &&
 		max(l.brokerEnd.up.last, l.brokerEnd.down.last) <= c.w.now+offEvery // nothing is still held back
 	return p, open
 }

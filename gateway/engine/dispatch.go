@@ -126,8 +126,10 @@ func (e *Engine) dispatch(now Now, i *inst) {
 		e.watchSafe(now, i)
 	}
 	e.setInside(i, true)
-	e.acks.send(now)
-	if !i.flying {
+	if i.node.online { // what goes to the silent holds nobody else back
+		e.acks.send(now)
+	}
+	if i.node.online && !i.flying {
 		i.flying = true
 		i.node.flying++
 		e.flying++
@@ -236,9 +238,13 @@ func (e *Engine) jitter(d time.Duration) time.Duration {
 	return d*9/10 + time.Duration(e.rnd.Int64N(int64(d)/5+1))
 }
 
+// reachable reports whether it may be sent: to a node that is heard, or towards safe over
+// a connection that stands.
+func (i *inst) reachable() bool { return i.node.online || i.safe && i.node.session != 0 }
+
 // unconfirmed sends the same token again, or gives up.
 func (e *Engine) unconfirmed(now Now, i *inst) {
-	if !i.node.online || i.ReceivedAt != 0 || i.State.Settled() {
+	if !i.reachable() || i.ReceivedAt != 0 || i.State.Settled() {
 		return
 	}
 	if i.By != 0 {

@@ -40,9 +40,10 @@ const (
 // capacity.
 func (e *Engine) safeReserve() int { return max(e.cfg.Capacity/10, 100) }
 
-// sendSafe hands out what is towards safe.
+// sendSafe hands out what is towards safe, also to a node that is silent: as long as its
+// connection stands its pins may be driven past a loop that hangs.
 func (e *Engine) sendSafe(now Now, n *node) {
-	for n.online && len(n.safes) > 0 {
+	for n.session != 0 && len(n.safes) > 0 {
 		i := n.safes[0]
 		e.unwant(i)
 		e.dispatch(now, i)
