@@ -159,7 +159,9 @@ func (e *Engine) inOrderAtLine(i *inst, m *wire.Instruction) {
 	}
 	m.Order = i.Order
 	i.kept = a.Moves() && !i.safe && i.Retries < i.Retry.Max
-	m.Keep = i.kept
+	if m.Keep = i.kept; i.kept {
+		i.node.keeps(i.Seq)
+	}
 	for _, p := range a.Pins {
 		t, ok := i.node.traitsOf(p)
 		if !ok {
@@ -169,19 +171,6 @@ func (e *Engine) inOrderAtLine(i *inst, m *wire.Instruction) {
 		if !slices.Contains(m.Lines, t.Line) {
 			m.Lines = append(m.Lines, t.Line)
 		}
-	}
-}
-
-// letGo tells the agent that it need not keep the lines of an instruction for a next
-// attempt, which will not come.
-func (e *Engine) letGo(i *inst) {
-	if !i.kept {
-		return
-	}
-	i.kept = false
-	if k := i.Code.Class(); i.node.online && k != wire.ClassSuccess && k != wire.ClassRefused {
-		m := &wire.Release{Seq: i.Seq}
-		e.send(i.node, m, &m.Through)
 	}
 }
 
@@ -361,78 +350,3 @@ func (e *Engine) giveUp(now Now, i *inst, reason, detail string) {
 	i.Operator = i.By == 0 // else something newer stands for it, and nobody need decide
 	e.effects.Counts.TimedOut++
 }
-
-// repeatable reports whether executing an instruction twice has the effect of once,
-// so that an unknown outcome may be cured by another attempt without asking
-// anybody (C6). "On for ten minutes" would begin anew. Of intents that the gateway
-// does not know it assumes the worst.
-func repeatable(i *Instruction) bool {
-	switch i.Intent {
-	case wire.IntentGPIOWrite:
-		if !maxOn(i) || mutant.On(mutant.LeaseRepeated) {
-			return true
-		}
-	case wire.IntentGPIORead, wire.IntentGPIOWatch, wire.IntentCollectMetrics:
-		return true
-	}
-	return mutant.On(mutant.UnknownRepeated)
-}
-
-// retry decides on another attempt, if the policy, the deadline and the
-// operator allow one.
-func (e *Engine) retry(now Now, i *inst) bool {
-	if i.Retries >= i.Retry.Max || i.Attempt == wire.MaxAttempt || i.CancelBy != "" || i.By != 0 || i.overdue {
-		return false
-	}
-	if seq, _ := e.newerThan(i); i.safe && seq != 0 {
-		return false // no line is kept for it: something newer may have begun there
-	}
-	wait := e.retryWait(i)
-	at := now.Wall + wait.Milliseconds()
-	if i.NotAfter != 0 && at >= i.notAfter(now) {
-		return false
-	}
-	if !e.move(now, i, StateRetrying, Entry{What: WhatRetrying, DurationMs: wait.Milliseconds()}) {
-		return false
-	}
-	i.Retries++
-	i.RetryAt = at
-	i.waitAt = now.in(wait)
-	e.setInside(i, false)
-	e.effects.Counts.Retried++
-	e.arm(now, i)
-	return true
-}
-
-func (e *Engine) retryWait(i *inst) time.Duration {
-	d := time.Duration(i.Retry.InitialMs) * time.Millisecond
-	limit := time.Duration(i.Retry.MaxMs) * time.Millisecond
-	if i.Retry.Backoff == BackoffTiered {
-		if i.Retries < tierTries {
-			return e.jitter(tierFast)
-		}
-		return e.jitter(tierSlow)
-	}
-	if i.Retry.Backoff == BackoffExponential {
-		for range i.Retries {
-			if d *= 2; limit > 0 && d >= limit || d > maxRetryWait {
-				break
-			}
-		}
-	}
-	if limit > 0 {
-		d = min(d, limit)
-	}
-	return e.jitter(min(d, maxRetryWait))
-}
-
-// Tiers of BackoffTiered (C3): so often fast, and slow from then on.
-const (
-	tierTries = 3
-	tierFast  = 5 * time.Second
-	tierSlow  = 60 * time.Second
-)
-
-// maxRetryWait bounds the wait of a policy that names no maximum. Longer than a day
-// is no retry any more.
-const maxRetryWait = 24 * time.Hour

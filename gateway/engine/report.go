@@ -210,7 +210,7 @@ func (e *Engine) processed(now Now, i *inst, r report) {
 	if (class == wire.ClassRetryable || unknown && e.mayRepeat(i, r.code, "")) && e.retry(now, i) {
 		return
 	}
-	e.letGo(i)
+	e.letGo(now, i)
 	i.Operator = i.By == 0
 	if to == StateFailed {
 		e.effects.Counts.Failed++

@@ -150,6 +150,7 @@ func (e *Engine) comeback(now Now, n *node) {
 	e.show(n)
 	e.watch(now, n)
 	e.clear(now, alarmOffline, n.ID)
+	e.letGoAgain(now, n)
 	var refs []wire.Ref
 	for _, i := range n.opened() {
 		switch {
