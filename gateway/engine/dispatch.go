@@ -106,6 +106,9 @@ func (e *Engine) dispatch(now Now, i *inst) {
 		e.newAttempt(i)
 	}
 	what := WhatDispatched
+	if i.Sends == 0 {
+		i.noteLines()
+	}
 	if i.Sends > 0 {
 		what = WhatResent
 		e.effects.Counts.Resent++
