@@ -49,7 +49,7 @@ type attempt struct {
 	place   uint64            // while queued: where it stands on them, see seat
 	came    uint64            // counts the arrivals
 	keeps   bool              // its lines are kept for a retry
-	offered bool              // while queued: the gateway has handed it out to this process
+	offered bool              // while queued: the gateway has handed it out in the latest session
 	epoch   uint64            // while queued: the gateway's log that did, 0 if it is not known
 	// See Verdict; while queued or running.
 	actuates, watch, board, towards bool

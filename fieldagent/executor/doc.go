@@ -77,8 +77,8 @@
 //
 // # Offers
 //
-// What waited when the agent ended begins only when the gateway has offered it again
-// to this process: the instruction once more, or a Query that names it. Until then it
+// What waits when a session begins starts only when the gateway has offered it again
+// in that session: the instruction once more, or a Query that names it. Until then it
 // keeps newer ones from its lines for wire.OrderWait, since a gateway begins with the
 // oldest. Work of another log of the gateway (its epoch is in the record) ends with
 // CodeSuperseded at the welcome, before anything new begins. A gateway without Rules

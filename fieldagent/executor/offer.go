@@ -7,17 +7,28 @@ import (
 	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
-// What a journal holds as waiting may have been withdrawn while the agent was gone:
-// only the gateway knows. It offers again what still counts, by handing it out once
-// more or by a question that names it; nothing else that would move something
-// begins. A gateway without Rules does not know that it should; for it the first
+// What waits may have been withdrawn while the agent was gone, or another board under its
+// name may have answered for it: only the gateway knows. It offers again in each session
+// what still counts, by handing it out once more or by a question that names it; nothing
+// else that would move something begins. A gateway without Rules does not know that it should; for it the first
 // welcome is enough, as ever.
 
 // ordered reports whether the gateway follows the rules for order at a line.
 func (c *Core) ordered() bool { return c.session.rules >= wire.RulesOrder }
 
-// mayBegin reports whether a waiting attempt has been offered in this life of the
-// agent.
+// reoffer takes back, at the first welcome of a session, what was offered before it.
+func (c *Core) reoffer() {
+	s := &c.session
+	if s.offersIn == s.id && s.met {
+		return
+	}
+	s.offersIn, s.metAt = s.id, c.now.Mono
+	for _, a := range c.queue {
+		a.offered = false
+	}
+}
+
+// mayBegin reports whether a waiting attempt has been offered in the latest session.
 func (c *Core) mayBegin(a *attempt) bool {
 	return a.offered || !a.actuates || !c.ordered() || mutant.On(mutant.QueueUnoffered)
 }

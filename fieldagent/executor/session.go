@@ -19,7 +19,8 @@ type session struct {
 	met      bool   // welcomed at least once under this incarnation by this process
 	refused  string // the gateway's reason
 	epoch    uint64
-	metAt    time.Duration // when that was
+	offersIn uint64        // the latest session that was welcomed
+	metAt    time.Duration // when that was, for the first time in it
 	phases   wire.Phase    // the highest that the gateway knows
 	rules    wire.Rules    // that it follows
 	beat     time.Duration
@@ -177,10 +178,11 @@ func (c *Core) welcome(m *wire.Welcome) {
 // meet notes the first welcome of this process: what it has told itself of the
 // crash before is sent from here on.
 func (c *Core) meet() {
+	c.reoffer()
 	if c.session.met {
 		return
 	}
-	c.session.met, c.session.metAt = true, c.now.Mono
+	c.session.met = true
 	if c.unmet < c.next {
 		c.unmet = c.next
 		c.record(metRecord{kindMet})

@@ -10,7 +10,8 @@ import (
 )
 
 // A6: the record of a start takes a slow card so long that the autonomy window ends
-// meanwhile. The work is not begun, waits again, and is begun when the gateway is heard.
+// meanwhile. The work is not begun, waits again, and is begun when the gateway offers it
+// again.
 func TestA6_NothingStartsAfterTheAutonomyWindow(t *testing.T) {
 	cfg := config(1)
 	cfg.Autonomy = time.Minute
@@ -32,7 +33,10 @@ func TestA6_NothingStartsAfterTheAutonomyWindow(t *testing.T) {
 		t.Errorf("%+v", out)
 	}
 	journal := b.journal
-	if out = b.welcome(0); len(out.Start) != 1 || out.Start[0].Seq != 2 || b.core.TooLate(b.at(), token(2)) {
+	if out = b.welcome(0); len(out.Start) != 0 {
+		t.Errorf("nobody has offered it in this session: starts %v", out.Start)
+	}
+	if out = b.receive(b.instruction(2, "b")); len(out.Start) != 1 || out.Start[0].Seq != 2 || b.core.TooLate(b.at(), token(2)) {
 		t.Errorf("starts %v", out.Start)
 	}
 	// And so it is for who reads the journal.

@@ -65,8 +65,7 @@ func (c *checker) finally(ctx context.Context, i *engine.Instruction) {
 	if i.Code.Final() {
 		c.w.counts.Confirmed++
 	}
-	// See docs/simulation.md, what is open: another board has answered a cancel over narrowband.
-	untold := c.w.story == storyBoards && i.State == engine.StateCancelled || c.memory.older && i.State == engine.StateTimeout && i.Code == wire.CodeNone // see restored
+	untold := c.memory.older && i.State == engine.StateTimeout && i.Code == wire.CodeNone // see restored
 	if code, ok := c.reported[i.Token]; ok && i.Attempt != 0 && code != i.Code && !untold && (code.Class() != wire.ClassCancelled || i.Code.Class() != wire.ClassCancelled) {
 		c.fail("lost-report", "instruction %d ended as %v with %v, its agent has reported %v", i.Seq, i.State, i.Code, code)
 	}

@@ -14,7 +14,7 @@ type orders struct {
 	limits    map[uint64]int64           // the latest limit with which an instruction was sent
 	offs      []*off                     // that have not been driven, told, or stood for
 	shared    map[int]string             // submissions that an equal one stands for -> its task
-	offered   map[wire.Token]*identity   // the process to which it was handed out, or which was asked after it, last
+	offered   map[wire.Token]offer       // the process to which it was handed out, or which was asked after it, last
 	whispered map[attemptKey]wire.Code   // ends that were told over narrowband
 	held      map[string]map[string]bool // by node and pin: by a gpio.safe that was taken, until a release was
 	ticking   bool                       // somebody looks at offs
@@ -23,7 +23,7 @@ type orders struct {
 }
 
 func newOrders() orders {
-	return orders{numbers: map[numberOf]uint64{}, limits: map[uint64]int64{}, shared: map[int]string{}, known: map[string]time.Duration{}, toldTo: map[*agent]int64{}, offered: map[wire.Token]*identity{}, whispered: map[attemptKey]wire.Code{}, held: map[string]map[string]bool{}}
+	return orders{numbers: map[numberOf]uint64{}, limits: map[uint64]int64{}, shared: map[int]string{}, known: map[string]time.Duration{}, toldTo: map[*agent]int64{}, offered: map[wire.Token]offer{}, whispered: map[attemptKey]wire.Code{}, held: map[string]map[string]bool{}}
 }
 
 // off is something towards safe that is owed.
@@ -94,8 +94,7 @@ func (c *checker) begun(a *agent, x *work) {
 	if late := c.surelyLate(a, max(i.NotAfter, c.orders.limits[x.Seq])); x.Towards && i.NotAfter != 0 && late > 0 {
 		c.fail("late", "instruction %d is driven %v too late by %s, which knows that", i.Seq, late, a.id)
 	}
-	if !x.Again && c.w.story != storyBoards && // see docs/simulation.md, what is open
-		i.State == engine.StateCancelled && i.Token == x.Token && (i.By != 0 || i.Code == wire.CodeSuperseded) {
+	if !x.Again && i.State == engine.StateCancelled && i.Token == x.Token && (i.By != 0 || i.Code == wire.CodeSuperseded) {
 		c.fail("withdrawn", "instruction %d moves a line of %s, and it is on disk as withdrawn (%s)", x.Seq, a.tag, i.Reason)
 	}
 }
@@ -236,7 +235,7 @@ func (c *checker) pathOf(a *agent) (p pathway, open bool) {
 	g, l := c.w.gateway, a.link
 	p = pathway{g.process, a.life, l.brokerEnd}
 	open = g.process != nil && a.life != nil && l.brokerEnd != nil && l.agentEnd == l.brokerEnd && !l.agentEnd.torn && c.knows(a).in == l.agentEnd.session &&
-		c.w.now >= max(l.holdUntil, l.holeUntil, l.halfUp, l.halfDown, l.slowUntil, g.slowUntil, g.fullUntil) && len(g.blind) == 0 && !a.local && !c.memory.stands[alarmOf{"node_offline", a.id}] && c.w.now-c.localOver(a) > copyWithin &&
+		c.w.now >= max(l.holdUntil, l.holeUntil, l.halfUp, l.halfDown, l.slowUntil, g.slowUntil, g.fullUntil) && len(g.blind) == 0 && !a.local && c.w.now-c.localOver(a) > copyWithin &&
 		max(l.brokerEnd.up.last, l.brokerEnd.down.last) <= c.w.now+offEvery // nothing is still held back
 	return p, open
 }
@@ -336,14 +335,22 @@ type attemptKey struct {
 	attempt uint8
 }
 
-// offers notes what the gateway hands out to a process, or asks after.
+// offer is where an attempt was handed out or asked after: the process, and the session
+// that the gateway had welcomed.
+type offer struct {
+	life    *identity
+	session uint64
+}
+
+// offers notes what the gateway hands out in a session, or asks after.
 func (c *checker) offers(a *agent, m wire.Message) {
+	here := offer{a.life, c.knows(a).in}
 	switch m := m.(type) {
 	case *wire.Instruction:
-		c.orders.offered[m.Token] = a.life
+		c.orders.offered[m.Token] = here
 	case *wire.Query:
 		for _, r := range m.Refs {
-			c.orders.offered[r.Token] = a.life
+			c.orders.offered[r.Token] = here
 		}
 	}
 }

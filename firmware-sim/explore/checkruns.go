@@ -189,8 +189,8 @@ func (c *checker) started(a *agent, x *work) {
 	if x.Again {
 		return
 	}
-	if c.orders.offered[x.Token] != a.life && actuating(x.Intent) {
-		c.fail("unoffered", "%s starts instruction %d, which the gateway has not handed out or asked after since the board has started", a.id, x.Seq)
+	if c.orders.offered[x.Token] != (offer{a.life, c.knows(a).in}) && actuating(x.Intent) {
+		c.fail("unoffered", "%s starts instruction %d, which the gateway has not handed out or asked after in the latest session", a.id, x.Seq)
 	}
 	if code, ok := c.orders.whispered[attemptKey{a, x.Seq, x.Attempt}]; ok && c.copies[a.id] == 0 && !c.wipes[a.id] {
 		c.fail("forgot", "%s starts attempt %d of instruction %d, and has said over narrowband that it has ended as %v", a.id, x.Attempt, x.Seq, code)

@@ -106,6 +106,9 @@ func (e *Engine) dispatch(now Now, i *inst) {
 		e.newAttempt(i)
 	}
 	what := WhatDispatched
+	if i.Sends == 0 {
+		i.noteLines()
+	}
 	if i.Sends > 0 {
 		what = WhatResent
 		e.effects.Counts.Resent++
@@ -126,8 +129,10 @@ func (e *Engine) dispatch(now Now, i *inst) {
 		e.watchSafe(now, i)
 	}
 	e.setInside(i, true)
-	e.acks.send(now)
-	if !i.flying {
+	if i.node.online { // what goes to the silent holds nobody else back
+		e.acks.send(now)
+	}
+	if i.node.online && !i.flying {
 		i.flying = true
 		i.node.flying++
 		e.flying++
@@ -157,7 +162,9 @@ func (e *Engine) inOrderAtLine(i *inst, m *wire.Instruction) {
 	}
 	m.Order = i.Order
 	i.kept = a.Moves() && !i.safe && i.Retries < i.Retry.Max
-	m.Keep = i.kept
+	if m.Keep = i.kept; i.kept {
+		i.node.keeps(i.Seq)
+	}
 	for _, p := range a.Pins {
 		t, ok := i.node.traitsOf(p)
 		if !ok {
@@ -167,19 +174,6 @@ func (e *Engine) inOrderAtLine(i *inst, m *wire.Instruction) {
 		if !slices.Contains(m.Lines, t.Line) {
 			m.Lines = append(m.Lines, t.Line)
 		}
-	}
-}
-
-// letGo tells the agent that it need not keep the lines of an instruction for a next
-// attempt, which will not come.
-func (e *Engine) letGo(i *inst) {
-	if !i.kept {
-		return
-	}
-	i.kept = false
-	if k := i.Code.Class(); i.node.online && k != wire.ClassSuccess && k != wire.ClassRefused {
-		m := &wire.Release{Seq: i.Seq}
-		e.send(i.node, m, &m.Through)
 	}
 }
 
@@ -236,9 +230,13 @@ func (e *Engine) jitter(d time.Duration) time.Duration {
 	return d*9/10 + time.Duration(e.rnd.Int64N(int64(d)/5+1))
 }
 
+// reachable reports whether it may be sent: to a node that is heard, or towards safe over
+// a connection that stands.
+func (i *inst) reachable() bool { return i.node.online || i.safe && i.node.session != 0 }
+
 // unconfirmed sends the same token again, or gives up.
 func (e *Engine) unconfirmed(now Now, i *inst) {
-	if !i.node.online || i.ReceivedAt != 0 || i.State.Settled() {
+	if !i.reachable() || i.ReceivedAt != 0 || i.State.Settled() {
 		return
 	}
 	if i.By != 0 {
@@ -355,71 +353,3 @@ func (e *Engine) giveUp(now Now, i *inst, reason, detail string) {
 	i.Operator = i.By == 0 // else something newer stands for it, and nobody need decide
 	e.effects.Counts.TimedOut++
 }
-
-// repeatable reports whether executing an instruction twice has the effect of once,
-// so that an unknown outcome may be cured by another attempt without asking
-// anybody (C6). "On for ten minutes" would begin anew. Of intents that the gateway
-// does not know it assumes the worst.
-func repeatable(i *inst) bool {
-	return i.task.act.Repeatable || mutant.On(mutant.UnknownRepeated) ||
-		mutant.On(mutant.LeaseRepeated) && wire.TraitsOf(i.Intent).Repeatable
-}
-
-// retry decides on another attempt, if the policy, the deadline and the
-// operator allow one.
-func (e *Engine) retry(now Now, i *inst) bool {
-	if i.Retries >= i.Retry.Max || i.Attempt == wire.MaxAttempt || i.CancelBy != "" || i.By != 0 || i.overdue {
-		return false
-	}
-	if seq, _ := e.newerThan(i); i.safe && seq != 0 {
-		return false // no line is kept for it: something newer may have begun there
-	}
-	wait := e.retryWait(i)
-	at := now.Wall + wait.Milliseconds()
-	if i.NotAfter != 0 && at >= i.notAfter(now) {
-		return false
-	}
-	if !e.move(now, i, StateRetrying, Entry{What: WhatRetrying, DurationMs: wait.Milliseconds()}) {
-		return false
-	}
-	i.Retries++
-	i.RetryAt = at
-	i.waitAt = now.in(wait)
-	e.setInside(i, false)
-	e.effects.Counts.Retried++
-	e.arm(now, i)
-	return true
-}
-
-func (e *Engine) retryWait(i *inst) time.Duration {
-	d := time.Duration(i.Retry.InitialMs) * time.Millisecond
-	limit := time.Duration(i.Retry.MaxMs) * time.Millisecond
-	if i.Retry.Backoff == BackoffTiered {
-		if i.Retries < tierTries {
-			return e.jitter(tierFast)
-		}
-		return e.jitter(tierSlow)
-	}
-	if i.Retry.Backoff == BackoffExponential {
-		for range i.Retries {
-			if d *= 2; limit > 0 && d >= limit || d > maxRetryWait {
-				break
-			}
-		}
-	}
-	if limit > 0 {
-		d = min(d, limit)
-	}
-	return e.jitter(min(d, maxRetryWait))
-}
-
-// Tiers of BackoffTiered (C3): so often fast, and slow from then on.
-const (
-	tierTries = 3
-	tierFast  = 5 * time.Second
-	tierSlow  = 60 * time.Second
-)
-
-// maxRetryWait bounds the wait of a policy that names no maximum. Longer than a day
-// is no retry any more.
-const maxRetryWait = 24 * time.Hour

@@ -381,7 +381,7 @@ func (e *Engine) track(now Now, i *inst) {
 		e.open--
 		delete(i.node.open, i.Seq)
 		if i.Code.Class() == wire.ClassRetryable && !mutant.On(mutant.KeptForever) { // whatever has ended its waiting for another attempt
-			e.letGo(i)
+			e.letGo(now, i)
 		}
 		e.ground(i)
 		e.unwant(i)

@@ -26,22 +26,23 @@ type inst struct {
 	dirty      bool
 	place      int // in node.queue, from 1; 0 when it is not queued
 	places     []place
-	board      bool          // it holds the whole board
-	safe       bool          // it only leads to safe levels, as far as its node has told
-	wants      bool          // waits to be handed out
-	listed     bool          // scratch of supersede
-	inside     bool          // counted in node.inside
-	kept       bool          // the agent may keep its lines for a next attempt
-	noRoom     bool          // the agent has said so of this attempt
-	wantRank   wire.Priority // as counted at its lines
-	lift       wire.Priority // its rank in node.queue
-	blockAt    time.Duration // when it has held its line for as long as it may; 0 for not
-	blocked    time.Duration // how long it had before
-	lateAt     time.Duration // when it is late, towards safe; 0 for not
-	late       bool          // counted in node.lates
-	goodTill   time.Duration // when its time limit has passed, whatever is done to the clock; 0 for none
-	overdue    bool          // its result came after it was given up: no further attempt by itself
-	whisperAt  time.Duration // when a safe frame goes over narrowband; 0 for not
+	board      bool           // it holds the whole board
+	safe       bool           // it only leads to safe levels, as far as its node has told
+	wants      bool           // waits to be handed out
+	listed     bool           // scratch of supersede
+	inside     bool           // counted in node.inside
+	sentTo     []wire.LineKey // the lines that the pins of its act had when its attempt was first sent
+	kept       bool           // the agent may keep its lines for a next attempt
+	noRoom     bool           // the agent has said so of this attempt
+	wantRank   wire.Priority  // as counted at its lines
+	lift       wire.Priority  // its rank in node.queue
+	blockAt    time.Duration  // when it has held its line for as long as it may; 0 for not
+	blocked    time.Duration  // how long it had before
+	lateAt     time.Duration  // when it is late, towards safe; 0 for not
+	late       bool           // counted in node.lates
+	goodTill   time.Duration  // when its time limit has passed, whatever is done to the clock; 0 for none
+	overdue    bool           // its result came after it was given up: no further attempt by itself
+	whisperAt  time.Duration  // when a safe frame goes over narrowband; 0 for not
 	whispers   int
 	driven     bool // the agent said that it has driven its lines, unrecorded
 	renumbered int

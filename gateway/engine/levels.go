@@ -171,9 +171,18 @@ func (e *Engine) levelsMoved(i *inst) {
 		pins = n.Pins
 	}
 	done := i.State == StateSucceeded
-	for _, p := range pins {
+	for k, p := range pins {
 		t, known := n.traitsOf(p)
 		safe, guarded := t.Safe()
+		if len(i.sentTo) == len(a.Pins) && len(a.Pins) > 0 && i.sentTo[k] != t.Line {
+			// The name has moved since. What is towards safe may have driven both lines.
+			if i.safe {
+				delete(n.levels.news, i.sentTo[k])
+				delete(n.levels.news, t.Line)
+				continue
+			}
+			t.Line, known = i.sentTo[k], true
+		}
 		switch {
 		case !known || n.levels.news[t.Line].order > i.order():
 		case done && a.Safe && guarded:
@@ -185,6 +194,27 @@ func (e *Engine) levelsMoved(i *inst) {
 			delete(n.levels.news, t.Line) // whatever it did
 		}
 	}
+}
+
+// noteLines remembers which lines an attempt is sent for.
+func (i *inst) noteLines() {
+	i.sentTo = i.sentTo[:0]
+	for _, p := range i.task.act.Pins {
+		if t, ok := i.node.traitsOf(p); ok {
+			i.sentTo = append(i.sentTo, t.Line)
+		}
+	}
+}
+
+// lineSet is the line whose level an instruction has set, as far as that is still what is
+// known of the line; false if there is none. Names may have moved since.
+func (n *node) lineSet(order uint64) (line wire.LineKey, ok bool) {
+	for k, b := range n.levels.news {
+		if b.order == order && (!ok || k < line) {
+			line, ok = k, true
+		}
+	}
+	return line, ok
 }
 
 func (n *node) noteLevel(k wire.LineKey, high bool, order uint64) {
@@ -202,19 +232,32 @@ func (n *node) noteLevel(k wire.LineKey, high bool, order uint64) {
 func (e *Engine) levelEnded(now Now, i *inst, l *Lease) {
 	n := i.node
 	t, known := n.traitsOf(l.Pin)
+	if k, ok := n.lineSet(i.order()); ok && n.levels.news[t.Line].order != i.order() {
+		at := slices.IndexFunc(n.Traits, func(t wire.PinTraits) bool { return t.Line == k })
+		if known = at >= 0; known {
+			t = n.Traits[at]
+		}
+	}
 	safe, guarded := t.Safe()
 	if b := n.levels.news[t.Line]; known && b.order <= i.order() && l.End != wire.LeaseReplaced {
 		switch {
 		case l.Level != nil:
 			n.noteLevel(t.Line, *l.Level&1 != 0, i.order())
-		case guarded && l.End != wire.LeaseFailed && l.End != wire.LeaseHand:
+		case guarded && l.End != wire.LeaseFailed && l.End != wire.LeaseHand && l.End != wire.LeaseReload:
 			n.noteLevel(t.Line, safe, i.order())
 		default:
 			delete(n.levels.news, t.Line)
 		}
 	}
 	switch l.End {
-	case wire.LeaseLoss, wire.LeaseStopped, wire.LeaseRestart, wire.LeaseReload:
+	case wire.LeaseReload: // its level may have become the safe one, or it has none any more
+		stands := "nobody knows how it stands"
+		if l.Level != nil {
+			stands = "it is " + onOff(*l.Level&1 != 0)
+		}
+		e.alarm(now, alarmEnded, i.Key(e.cfg.Site), fmt.Sprintf(
+			"the level of %s of %s, which %s had set, is not that of the command any more: %s, and %s", l.Pin, n.ID, i.what(), endText(l.End), stands))
+	case wire.LeaseLoss, wire.LeaseStopped, wire.LeaseRestart:
 		e.alarm(now, alarmEnded, i.Key(e.cfg.Site), fmt.Sprintf(
 			"%s of %s, which %s had set, was taken to its safe level by the board itself: %s", l.Pin, n.ID, i.what(), endText(l.End)))
 	}

@@ -56,6 +56,7 @@ type node struct {
 	refusedAt time.Duration // when another board was refused under its name; 0 for never
 	local     bool
 	foreign   []wire.Foreign
+	letGone   []letGone
 	failing   map[uint64]struct{} // instructions whose lease could not be ended
 	skewed    int                 // how many words in a row told a clock that is off
 

@@ -40,9 +40,10 @@ const (
 // capacity.
 func (e *Engine) safeReserve() int { return max(e.cfg.Capacity/10, 100) }
 
-// sendSafe hands out what is towards safe.
+// sendSafe hands out what is towards safe, also to a node that is silent: as long as its
+// connection stands its pins may be driven past a loop that hangs.
 func (e *Engine) sendSafe(now Now, n *node) {
-	for n.online && len(n.safes) > 0 {
+	for n.session != 0 && len(n.safes) > 0 {
 		i := n.safes[0]
 		e.unwant(i)
 		e.dispatch(now, i)
@@ -234,7 +235,7 @@ func (e *Engine) drive(now Now, i *inst, path Path) {
 	if i.flying {
 		e.windowEnds(now, i, path)
 	}
-	i.driven, i.firstAt, i.whisperAt, i.lateAt = true, 0, 0, 0
+	i.driven, i.Driven, i.firstAt, i.whisperAt, i.lateAt = true, true, 0, 0, 0
 	e.log(now, i, Entry{What: WhatDriven, Path: path, Actor: i.Node, Code: wire.CodeDriven})
 	e.onTime(now, i)
 	e.arm(now, i)
@@ -322,8 +323,16 @@ func (e *Engine) safeEnded(now Now, i *inst) {
 	if !i.safe {
 		return
 	}
-	if i.State == StateTimeout && i.Reason == ReasonExpired || i.Code == wire.CodeExpired {
-		e.alarm(now, alarmSafeGone, i.Key(e.cfg.Site), fmt.Sprintf("%s on %s was not executed: its time limit has passed", i.what(), i.Node))
+	late := i.NotAfter != 0 && i.Reason == ReasonUnconfirmed && !i.Driven
+	if i.State == StateTimeout && (i.Reason == ReasonExpired || late) || i.Code == wire.CodeExpired {
+		what := "was not executed: its time limit has passed"
+		switch {
+		case i.Driven:
+			what = "was driven to its safe level, and its time limit had passed before its node entered that"
+		case late:
+			what = "was not confirmed: its time limit has passed, and whether it was executed is not known"
+		}
+		e.alarm(now, alarmSafeGone, i.Key(e.cfg.Site), fmt.Sprintf("%s on %s %s", i.what(), i.Node, what))
 	}
 	if i.Code == wire.CodeLocal {
 		e.refusedLocal(now, i)

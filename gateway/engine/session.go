@@ -150,6 +150,7 @@ func (e *Engine) comeback(now Now, n *node) {
 	e.show(n)
 	e.watch(now, n)
 	e.clear(now, alarmOffline, n.ID)
+	e.letGoAgain(now, n)
 	var refs []wire.Ref
 	for _, i := range n.opened() {
 		switch {
@@ -220,13 +221,21 @@ func (e *Engine) lose(now Now, n *node, reason string) {
 
 // part ends a node's session.
 func (e *Engine) part(now Now, n *node, reason string) {
-	if n.online {
-		e.offline(now, n, reason)
-	}
 	if n.session != 0 {
 		n.ended[n.past] = n.session
 		n.past = (n.past + 1) % pastSessions
 		n.session = 0
+	}
+	if n.online {
+		e.offline(now, n, reason)
+		return
+	}
+	for _, i := range n.opened() { // towards safe, which was sent to the silent
+		if i.safe && i.sendAt != 0 {
+			e.ground(i)
+			e.requeue(now, i, reason)
+			e.arm(now, i)
+		}
 	}
 }
 
@@ -242,7 +251,7 @@ func (e *Engine) offline(now Now, n *node, reason string) {
 		i.cancelAt = 0
 		e.wantStop(now, i) // the path that is left
 		i.unblock(now)
-		if i.flying {
+		if i.flying || i.safe && i.sendAt != 0 {
 			e.ground(i)
 			e.requeue(now, i, reason)
 		}

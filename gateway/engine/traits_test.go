@@ -18,7 +18,11 @@ func withTraits(c *command, m *wire.Hello) *wire.Hello {
 	m.Nonce, m.Rules, m.Local = c.number("nonce", 0), wire.Rules(c.number("rules", 0)), c.has("local")
 	for _, p := range c.list("pins") {
 		f := append(strings.Split(p, ":"), "", "")
-		t := wire.PinTraits{Line: wire.LineOf("chip:" + f[0])}
+		name, at, moved := strings.Cut(f[0], "@") // the name stands at the line that another one had
+		if !moved {
+			at = name
+		}
+		t := wire.PinTraits{Line: wire.LineOf("chip:" + at)}
 		switch f[1] {
 		case "in":
 		case "out", "-":
@@ -38,7 +42,7 @@ func withTraits(c *command, m *wire.Hello) *wire.Hello {
 		case "held":
 			t.Flags |= wire.PinCommanded | wire.PinHeld
 		}
-		m.Pins, m.Traits = append(m.Pins, f[0]), append(m.Traits, t)
+		m.Pins, m.Traits = append(m.Pins, name), append(m.Traits, t)
 		m.Rules = max(m.Rules, wire.RulesOrder)
 	}
 	return m

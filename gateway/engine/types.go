@@ -173,6 +173,9 @@ type Instruction struct {
 	// Doubted says that the log is an older copy and its node has seen more than the
 	// copy knows: there may have been another attempt. The next attempt ends it.
 	Doubted bool `cbor:"40,keyasint,omitempty"`
+	// Driven says that its node has driven its lines to their safe levels for it, entered
+	// there or not.
+	Driven bool `cbor:"41,keyasint,omitempty"`
 }
 
 // Path is the way by which a step became known.
