@@ -64,6 +64,12 @@ type agent struct {
 	maxQueue   int
 	syncs      time.Duration // time spent waiting for them, in all
 
+	busyUntil time.Duration // the owner of its pins is busy
+	sickly    bool          // most of its writes fail
+	deaf      bool          // its watches do not end in time
+	lastHello *wire.Hello   // as it was said
+	rounds    uint64        // of its loop
+
 	local     bool // the LOCAL switch is on
 	localSeen bool // as the process has last seen it
 	// localTaken is the same as far as the loop has come.
@@ -229,6 +235,7 @@ func (a *agent) plan(d time.Duration) {
 
 // round takes in everything that waits, or a tick.
 func (a *agent) round() {
+	a.rounds++
 	next := func() (executor.Input, bool) {
 		if len(a.inputs) == 0 {
 			return nil, false
@@ -240,6 +247,9 @@ func (a *agent) round() {
 		}
 		if m, ok := in.message.(*wire.Instruction); ok {
 			delete(a.untaken, m.Token)
+		}
+		if f, ok := in.Input.(executor.ReceivedCompact); ok {
+			a.w.check.keepsToldCompact(a, f.Frame)
 		}
 		if in.message != nil {
 			a.w.check.told(a, in.message, in.clock)
@@ -304,7 +314,9 @@ func (a *agent) carry(out executor.Output) {
 		a.end("has stopped", false)
 		return
 	}
+	a.w.check.written(a)
 	if len(late) > 0 {
+		a.w.check.notBegun(a, late)
 		a.inputs = append([]waiting{{Input: executor.Unstarted{Tokens: late}}}, a.inputs...)
 	}
 	if len(a.inputs) > 0 {

@@ -102,6 +102,8 @@ func (c *checker) result(a *agent, seq uint64, t wire.Token, code wire.Code) {
 		c.fail("false-success", "%s reports success of instruction %d, token %v; it was never executed with success", a.id, seq, t)
 	case r != nil && r.acted && !r.towards && code.Class() == wire.ClassRefused && !c.memory.unsure[t]:
 		c.fail("false-refusal", "%s reports that it refused token %v of instruction %d (%v), and has executed it", a.id, t, seq, code)
+	case r == nil && code == wire.CodeInterrupted && c.keeps.back[t]:
+		c.fail("false-interrupted", "%s reports that token %v of instruction %d was interrupted; its start was taken back, and that was written down", a.id, t, seq)
 	case r == nil && code == wire.CodeInterrupted && !c.wipes[a.id]:
 		// A start may be on disk although the process died before it acted on it.
 	}

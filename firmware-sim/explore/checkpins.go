@@ -355,7 +355,8 @@ func (c *checker) contacts(a *agent) {
 	if f == nil || a.life == nil {
 		return
 	}
-	up := a.narrow.conn != nil || a.link.agentEnd != nil && c.knows(a).in == a.link.agentEnd.session
+	// One that refuses the board can't command it.
+	up := a.narrow.conn != nil && !c.knows(a).refused || a.link.agentEnd != nil && c.knows(a).in == a.link.agentEnd.session
 	if up == f.up {
 		return
 	}

@@ -251,8 +251,11 @@ func (l *link) down(b []byte, clock time.Duration) {
 				l.w.fail("wire", "%s cannot read a message of the gateway: %v", l.a.id, err)
 				return
 			}
-			if in, ok := m.(*wire.Instruction); ok {
-				l.a.urgent(in)
+			switch m := m.(type) {
+			case *wire.Instruction:
+				l.a.urgent(m)
+			case *wire.Cancel:
+				l.w.check.stopTold(l.a, m.Seq)
 			}
 			l.a.take(waiting{executor.Received{Message: m}, m, clock})
 		})
