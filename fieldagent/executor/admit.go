@@ -337,7 +337,9 @@ func (c *Core) cancelCompact(f wire.CompactCancel) {
 	}
 	c.dropAhead(f.Seq, f.Attempt)
 	c.addAhead(cancelAhead{f.Seq, f.Attempt, c.now.Mono})
-	c.record(aheadRecord{kindAhead, f.Seq, f.Attempt})
+	if !mutant.On(mutant.AheadUnwritten) {
+		c.record(aheadRecord{kindAhead, f.Seq, f.Attempt})
+	}
 	c.answerCompact(f.Seq, f.Attempt, wire.CodeCancelled)
 }
 

@@ -69,6 +69,7 @@ type agent struct {
 	deaf      bool          // its watches do not end in time
 	lastHello *wire.Hello   // as it was said
 	rounds    uint64        // of its loop
+	hungUntil time.Duration // by its disk
 
 	local     bool // the LOCAL switch is on
 	localSeen bool // as the process has last seen it
@@ -104,6 +105,15 @@ func newAgent(w *world, index int, tag string) *agent {
 		a.maxQueue = 2 + a.pins.rnd.IntN(8)
 	}
 	return a
+}
+
+// maxKnown is how many attempts it remembers: few, where few may wait, in the profile
+// restore alone, since all the others would learn nothing more by it.
+func (a *agent) maxKnown() int {
+	if a.maxQueue == 0 || a.w.profile.Memory < 1 {
+		return 0
+	}
+	return a.maxQueue + 4
 }
 
 // setClock draws what the machine knows of the time when it starts.
@@ -176,7 +186,7 @@ func (a *agent) boot() {
 	core, out, err := executor.New(executor.Config{
 		Hello: wire.Hello{Version: "sim", Short: wire.Short(a.id), Labels: map[string]string{"row": fmt.Sprint(a.index % 2)},
 			Intents: boardIntents, Board: "sim", Nonce: a.rnd.Uint64() | 1, Pins: a.pins.m.names(), Traits: a.pins.m.traits()},
-		Incarnation: a.rnd.Uint64() | 1, Check: a.judge, Autonomy: a.autonomy, Local: a.local, MaxQueue: a.maxQueue, Safe: a.pins.m.safe,
+		Incarnation: a.rnd.Uint64() | 1, Check: a.judge, Autonomy: a.autonomy, Local: a.local, MaxQueue: a.maxQueue, MaxKnown: a.maxKnown(), Safe: a.pins.m.safe,
 	}, records, a.now())
 	if err != nil {
 		a.w.fail("recovery", "%s cannot make sense of its journal: %v", a.id, err)
@@ -284,6 +294,7 @@ func (a *agent) perform(out executor.Output) {
 	}
 	takes := time.Duration(a.rnd.ExpFloat64() * mean * float64(time.Millisecond))
 	takes, a.hang = max(takes, a.hang), 0
+	a.hungUntil = a.w.now + takes
 	a.later(takes, func() {
 		a.busy = false
 		a.syncs += a.w.now - begun

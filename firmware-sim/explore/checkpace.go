@@ -14,6 +14,7 @@ import (
 type pace struct {
 	quiet, was bool // a quiet period is on; it was when the round before ended
 	retry      map[uint64]retrying
+	tries      map[uint64]int
 	born       map[uint64]time.Duration
 	away       map[string]bool
 	back       map[string]time.Duration // when a node was heard again
@@ -38,7 +39,7 @@ type stop struct {
 }
 
 func newPace() pace {
-	return pace{retry: map[uint64]retrying{}, born: map[uint64]time.Duration{}, away: map[string]bool{}, back: map[string]time.Duration{}, tokens: -1, told: map[uint64]bool{}}
+	return pace{retry: map[uint64]retrying{}, tries: map[uint64]int{}, born: map[uint64]time.Duration{}, away: map[string]bool{}, back: map[string]time.Duration{}, tokens: -1, told: map[uint64]bool{}}
 }
 
 func (p *pace) restarted() {
@@ -78,19 +79,39 @@ func (c *checker) retries(prev *engine.Instruction, w *engine.Write) {
 	if i.Attempt > prev.Attempt {
 		delete(p.told, i.Seq)
 	}
-	if i.Retries > i.Retry.Max && !c.memory.older {
-		c.fail("budget", "instruction %d is tried again for the %dth time, allowed are %d", i.Seq, i.Retries, i.Retry.Max)
-	}
 	for k := range w.Entries {
-		switch e := &w.Entries[k]; {
-		case e.To == e.From:
-		case e.To != engine.StateRetrying:
-			delete(p.retry, i.Seq)
-		case e.Actor == "" && i.Retries > prev.Retries:
-			p.retry[i.Seq] = retrying{c.w.gateway.process, c.w.now, leastWait(i.Retry, i.Retries)}
-		default:
-			delete(p.retry, i.Seq)
+		e := &w.Entries[k]
+		if e.To == e.From {
+			continue
 		}
+		delete(p.retry, i.Seq)
+		switch {
+		case e.To != engine.StateRetrying:
+		case e.Implied || e.Actor != "":
+			p.tries[i.Seq] = 0
+		default:
+			c.budget(i)
+			if i.Retries > prev.Retries {
+				p.retry[i.Seq] = retrying{c.w.gateway.process, c.w.now, leastWait(i.Retry, i.Retries)}
+			}
+		}
+	}
+	if i.Retries > i.Retry.Max && i.Retries > prev.Retries {
+		c.fail("budget", "instruction %d has been tried again %d times, allowed are %d", i.Seq, i.Retries, i.Retry.Max)
+	}
+}
+
+// budget counts the attempts that the gateway makes by itself. One that was given up and
+// has ended after all is counted twice.
+func (c *checker) budget(i *engine.Instruction) {
+	p := &c.pace
+	p.tries[i.Seq]++
+	a := c.w.byNode[i.Node]
+	if a == nil || c.memory.older {
+		return
+	}
+	if _, safe := towardsOn(a, i); !safe && i.Intent != wire.IntentSafe && p.tries[i.Seq] > 2*int(i.Retry.Max) {
+		c.fail("budget", "instruction %d is tried again by itself for the %dth time, allowed are %d", i.Seq, p.tries[i.Seq], i.Retry.Max)
 	}
 }
 

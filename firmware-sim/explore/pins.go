@@ -80,6 +80,7 @@ func (o *owner) seed(c *executor.Core) {
 	for _, p := range c.Pulses() {
 		o.step(lines.Leftover{Line: p.Line, Off: p.Off})
 	}
+	o.a.w.check.leftovers(o.a)
 }
 
 // gone is the end of the process. Without power a resistor decides; an orderly end sets

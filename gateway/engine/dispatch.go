@@ -140,6 +140,9 @@ func (e *Engine) dispatch(now Now, i *inst) {
 	m := &wire.Instruction{Seq: i.Seq, Key: i.Key(e.cfg.Site), Token: i.Token, Attempt: i.Attempt,
 		Intent: i.Intent, Args: i.Args, NotAfter: i.notAfter(now), TimeoutMs: uint32(i.limit(e.cfg).Milliseconds()), Priority: i.Priority,
 		Trace: i.Trace, SentAt: now.Wall, Resend: i.Sends - 1}
+	if mutant.On(mutant.LimitUnsent) {
+		m.NotAfter = 0
+	}
 	e.inOrderAtLine(i, m)
 	if i.safe {
 		i.node.sentSafe(now, m)
@@ -168,6 +171,12 @@ func (e *Engine) inOrderAtLine(i *inst, m *wire.Instruction) {
 			m.Lines = append(m.Lines, t.Line)
 		}
 	}
+}
+
+// mayBeKept reports whether the agent may keep the lines of an instruction, when nobody
+// knows any more what it was told.
+func (i *inst) mayBeKept() bool {
+	return i.Attempt != 0 && i.node.Rules >= wire.RulesOrder && stands(i.task.act) && i.task.act.Moves() && !i.safe && i.Retry.Max > 0
 }
 
 // letGo tells the agent that it need not keep the lines of an instruction for a next
@@ -389,7 +398,9 @@ func (e *Engine) retry(now Now, i *inst) bool {
 	if !e.move(now, i, StateRetrying, Entry{What: WhatRetrying, DurationMs: wait.Milliseconds()}) {
 		return false
 	}
-	i.Retries++
+	if !mutant.On(mutant.RetriesUncounted) {
+		i.Retries++
+	}
 	i.RetryAt = at
 	i.waitAt = now.in(wait)
 	e.setInside(i, false)
@@ -401,6 +412,9 @@ func (e *Engine) retry(now Now, i *inst) bool {
 func (e *Engine) retryWait(i *inst) time.Duration {
 	d := time.Duration(i.Retry.InitialMs) * time.Millisecond
 	limit := time.Duration(i.Retry.MaxMs) * time.Millisecond
+	if mutant.On(mutant.NoBackoff) {
+		return 0
+	}
 	if i.Retry.Backoff == BackoffTiered {
 		if i.Retries < tierTries {
 			return e.jitter(tierFast)

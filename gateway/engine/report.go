@@ -115,7 +115,7 @@ func (e *Engine) compact(now Now, in *Compact) {
 		e.alarm(now, "unknown_report", in.Short, fmt.Sprintf("a compact ack speaks of instruction %d, which is not this node's", in.Ack.Seq))
 		return
 	}
-	if in.Ack.Attempt == 0 || in.Ack.Attempt != i.Attempt {
+	if in.Ack.Attempt == 0 || in.Ack.Attempt != i.Attempt && !mutant.On(mutant.OtherAttempt) {
 		// Before the first dispatch Attempt is 0: then no ack can be true.
 		e.stale(now, i, Entry{What: WhatRefused, Path: PathNarrowband, Actor: n.ID, Attempt: in.Ack.Attempt,
 			Detail: fmt.Sprintf("a compact ack of attempt %d; the current one is %d", in.Ack.Attempt, i.Attempt)})
@@ -239,7 +239,7 @@ func (e *Engine) confirm(now Now, i *inst, r report) bool {
 		// The attempt that was given up has ended after all, before the next one
 		// was made.
 		i.RetryAt, i.waitAt = 0, 0
-		i.Retries--
+		i.Retries -= min(i.Retries, 1) // by hand it has begun anew
 	}
 	if i.flying && i.ReceivedAt == 0 {
 		e.acks.confirm(now)
@@ -379,7 +379,7 @@ func (e *Engine) processed(now Now, i *inst, r report) {
 		return
 	}
 	e.letGo(i)
-	i.Operator = i.By == 0
+	i.Operator = i.By == 0 && !mutant.On(mutant.OperatorForgotten)
 	if to == StateFailed {
 		e.effects.Counts.Failed++
 	} else {
@@ -423,7 +423,7 @@ func (e *Engine) late(now Now, i *inst, r report) bool {
 	// state and moves no pin (docs/safety.md 4).
 	i.overdue = stands(i.task.act) && !i.safe
 	// That it need not keep its lines may have been decided while nobody could tell it.
-	i.kept = i.kept || i.overdue && i.task.act.Moves() && i.Retry.Max > 0 && i.node.Rules >= wire.RulesOrder
+	i.kept = i.kept || i.mayBeKept()
 	e.processed(now, i, r)
 	i.overdue = false
 	return true
