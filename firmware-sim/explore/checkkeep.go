@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -14,7 +15,7 @@ type keeps struct {
 	list   []*kept
 	epoch  map[wire.Token]uint64 // of the log that has handed a token out, as its board knew it
 	late   map[*agent][]wire.Token
-	back   map[wire.Token]bool // its start was taken back, and that is on disk
+	back   map[wire.Token]*agent // its start was taken back, and that is on disk
 	offers map[*agent]epochOf
 }
 
@@ -33,10 +34,11 @@ type kept struct {
 	path  pathway // since it was of no use any more, zero before
 	reach time.Duration
 	lost  bool // the word may have been lost with the connection
+	came  bool // the word has come, and waits for the loop
 }
 
 func newKeeps() keeps {
-	return keeps{asked: map[wire.Token]bool{}, epoch: map[wire.Token]uint64{}, late: map[*agent][]wire.Token{}, back: map[wire.Token]bool{}, offers: map[*agent]epochOf{}}
+	return keeps{asked: map[wire.Token]bool{}, epoch: map[wire.Token]uint64{}, late: map[*agent][]wire.Token{}, back: map[wire.Token]*agent{}, offers: map[*agent]epochOf{}}
 }
 
 // keepsTold takes in what a loop is told.
@@ -63,6 +65,13 @@ func (c *checker) keepsTold(a *agent, m wire.Message) {
 func (c *checker) keepsToldCompact(a *agent, frame any) {
 	if f, ok := frame.(wire.CompactCancel); ok {
 		c.unkept(a, f.Seq)
+	}
+}
+
+// releaseCame notes that the word has come to a board.
+func (c *checker) releaseCame(a *agent, seq uint64) {
+	for _, k := range c.keeps.list {
+		k.came = k.came || k.a == a && k.x.Seq == seq
 	}
 }
 
@@ -121,7 +130,7 @@ func (c *checker) letGo(k *kept) bool {
 	if c.void(k) || k.lost || c.memory.older {
 		return false
 	}
-	if !i.State.Settled() || i.Code.Class() != wire.ClassRetryable || k.a.link.drop > 0 {
+	if k.came || !i.State.Settled() || i.Code.Class() != wire.ClassRetryable || k.a.link.drop > 0 {
 		return true
 	}
 	p, open := c.pathOf(k.a)
@@ -141,12 +150,18 @@ func (c *checker) letGo(k *kept) bool {
 	return true
 }
 
+// inDoubt notes that a process ends in the middle of a round: what it wrote there may be
+// on disk, another start too.
+func (c *checker) inDoubt(a *agent) {
+	maps.DeleteFunc(c.keeps.back, func(_ wire.Token, by *agent) bool { return by == a })
+}
+
 // notBegun and written follow a start that was taken back until that is on disk.
 func (c *checker) notBegun(a *agent, late []wire.Token) { c.keeps.late[a] = late }
 
 func (c *checker) written(a *agent) {
 	for _, t := range c.keeps.late[a] {
-		c.keeps.back[t] = true
+		c.keeps.back[t] = a
 	}
 	delete(c.keeps.late, a)
 }

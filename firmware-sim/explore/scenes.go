@@ -15,7 +15,7 @@ type scene func(d *drawing, a *agent, at time.Duration)
 
 // scenes are those that there are.
 var scenes = []scene{(*drawing).lossAtBusyPins, (*drawing).limitAtBusyPins, (*drawing).behindLongPulse, (*drawing).oldWords, (*drawing).takenBack,
-	(*drawing).keptLine, (*drawing).deafWatches, (*drawing).expiredOff, (*drawing).cancelInTheDark, (*drawing).backlog, (*drawing).crowd,
+	(*drawing).keptLine, (*drawing).deafWatches, (*drawing).deafTurn, (*drawing).expiredOff, (*drawing).cancelInTheDark, (*drawing).backlog, (*drawing).crowd,
 	(*drawing).clonedCard, (*drawing).refusedBoard, (*drawing).quietFailures}
 
 // drawScenes draws the scenes of a site, from a stream of their own.
@@ -125,10 +125,19 @@ func (d *drawing) deafWatches(a *agent, at time.Duration) {
 	}
 }
 
+// deafTurn: work that is given up, does not end and holds the board, with more behind it.
+func (d *drawing) deafTurn(a *agent, at time.Duration) {
+	a.deaf = true
+	plainly(d.submit(at, a.index, intentTurn, map[string]any{"pin": "P0"}, 900*time.Millisecond))
+	for k := range 3 {
+		plainly(d.write(at+time.Duration(1+k)*300*time.Millisecond, a.index, plain[k], 1, 0))
+	}
+}
+
 // expiredOff: an "off" comes too late, behind an "on" that waits for its line; the cancel
 // of that may get lost.
 func (d *drawing) expiredOff(a *agent, at time.Duration) {
-	a.link.drop = 0.3
+	a.link.drop, a.link.frail = 1e-9, 0.4
 	d.add(at-900*time.Millisecond, narrowFlip, a, 0) // it has no other path
 	for range 5 {
 		pin := []string{"L0", "L2"}[d.r.IntN(2)]
@@ -213,5 +222,6 @@ func sickFate(f fate, seed uint64, seq uint64, attempt uint8) fate {
 	return f
 }
 
-// deafFor is by how much a watch of a deaf board lasts longer than it should.
+// deafFor is by how much the watches and the work of a deaf board last longer than they
+// should.
 const deafFor = 20 * time.Second

@@ -101,6 +101,8 @@ func (a *agent) Start(w executor.Work) {
 			x.fate = sickFate(x.fate, a.w.seed, w.Seq, w.Attempt)
 		}
 		x.fate.takes = max(x.fate.takes, a.busyUntil-a.w.now)
+	} else if a.deaf {
+		x.fate.takes, x.fate.deaf = x.fate.takes+deafFor, true
 	}
 	if x.Towards {
 		if x.fate.code != wire.CodeIO && x.fate.code != wire.CodeUnknown {
