@@ -52,7 +52,7 @@ var tired = []mutant.Fault{
 	mutant.WindowIgnored, mutant.LossIgnored, mutant.ExpiredEarly, mutant.NoBackoff, mutant.QuietIgnored, mutant.DrainBurst,
 	mutant.NumbersUnbounded, mutant.LimitUnsent, mutant.RetriesUncounted, mutant.AckAhead, mutant.CancelUnasked, mutant.OtherAttempt,
 	mutant.ExpiryIgnored, mutant.AuditUnlinked, mutant.QueueStale, mutant.OperatorForgotten, mutant.ConflictTaken, mutant.CursorOff,
-	mutant.LineUnlocked, mutant.AheadUnwritten, mutant.PulseLeft, mutant.ErrorSwallowed, mutant.LeaseTimerUnarmed, mutant.LeaseHalf,
+	mutant.LineUnlocked, mutant.AheadForgotten, mutant.PulseLeft, mutant.ErrorSwallowed, mutant.LeaseTimerUnarmed, mutant.LeaseHalf,
 	mutant.LevelSwapped, mutant.HeardIgnored,
 }
 
@@ -74,10 +74,10 @@ func TestMutantsOfATiredEngineer(t *testing.T) {
 var profiles = map[string][]mutant.Fault{
 	"scenes": {mutant.LossIsEvent, mutant.WindowIgnored, mutant.ContactStale, mutant.KeepIgnored, mutant.LateAtPin, mutant.RefusedIsContact, mutant.AttemptsOverlap, mutant.KeptForever,
 		mutant.WindowForgets, mutant.TwinUnseen, mutant.CompactCancelUnsent, mutant.UnknownUnasked, mutant.HeardIgnored, mutant.LeaseHalf, mutant.CancelUnasked,
-		mutant.NoBackoff, mutant.DrainBurst, mutant.UnstartedUnwritten, mutant.LineUnlocked},
+		mutant.NoBackoff, mutant.DrainBurst, mutant.UnstartedUnwritten, mutant.LineUnlocked, mutant.AheadForgotten},
 	"power": {mutant.OwnersActRetried, mutant.QueueUnoffered, mutant.HoldLost, mutant.PulseLeft},
 	"restore": {mutant.RestoreUnseen, mutant.BoardBelieved, mutant.CopyBelieved, mutant.QueueUnmet, mutant.StrangerCancels,
-		mutant.HelloForAll, mutant.MarkForgotten, mutant.NumbersUnbounded, mutant.ForgetUnmarked, mutant.AheadUnwritten},
+		mutant.HelloForAll, mutant.MarkForgotten, mutant.NumbersUnbounded, mutant.ForgetUnmarked},
 	"disk":     {mutant.NarrowbandFirst, mutant.OffWaitsForJournal, mutant.OffWaitsForWorker, mutant.WithdrawalUnwritten, mutant.OffWaitsForRoom},
 	"flapping": {mutant.PriorityOvertakes, mutant.SafeAtCapacity, mutant.WithdrawnOffered},
 	"clock":    {mutant.ExpiryIgnored},

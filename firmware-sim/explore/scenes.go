@@ -15,7 +15,7 @@ type scene func(d *drawing, a *agent, at time.Duration)
 
 // scenes are those that there are.
 var scenes = []scene{(*drawing).lossAtBusyPins, (*drawing).limitAtBusyPins, (*drawing).behindLongPulse, (*drawing).oldWords, (*drawing).takenBack,
-	(*drawing).keptLine, (*drawing).deafWatches, (*drawing).deafTurn, (*drawing).expiredOff, (*drawing).cancelInTheDark, (*drawing).backlog, (*drawing).crowd,
+	(*drawing).keptLine, (*drawing).deafWatches, (*drawing).deafTurn, (*drawing).expiredOff, (*drawing).cancelInTheDark, (*drawing).cancelAhead, (*drawing).backlog, (*drawing).crowd,
 	(*drawing).clonedCard, (*drawing).refusedBoard, (*drawing).quietFailures}
 
 // drawScenes draws the scenes of a site, from a stream of their own.
@@ -159,6 +159,17 @@ func (d *drawing) cancelInTheDark(a *agent, at time.Duration) {
 		d.add(at+between(d.r, 2_000, 3_000), opCancel, a, 0).number = s.number
 		d.list[len(d.list)-1].who = 0
 		at += 16 * time.Second
+	}
+}
+
+// cancelAhead: the cancel comes over narrowband before what it is for.
+func (d *drawing) cancelAhead(a *agent, at time.Duration) {
+	for range 3 {
+		d.add(at, linkHold, a, between(d.r, 4_000, 6_000))
+		s := plainly(d.write(at+100*time.Millisecond, a.index, plain[d.r.IntN(4)], 1, 0))
+		d.add(at+between(d.r, 600, 900), opCancel, a, 0).number = s.number
+		d.list[len(d.list)-1].who = 0
+		at += 9 * time.Second
 	}
 }
 

@@ -108,7 +108,7 @@ const (
 	ForgetUnmarked            // the agent: it forgets a token and leaves no mark
 	CursorOff                 // the agent: an acknowledgement lets go of one event more
 	LineUnlocked              // the agent: work that does not end lets go of its lines when it is given up
-	AheadUnwritten            // the agent: the cancel of what has not come is not written down
+	AheadForgotten            // the agent: the cancel of what has not come is forgotten
 	PulseLeft                 // the agent: a pulse that a crash has cut is left at its level
 	ErrorSwallowed            // the agent: an error of its journal is not looked at
 	LeaseTimerUnarmed         // the pins: nobody waits for the end of a lease
@@ -212,7 +212,7 @@ var names = [faults]string{
 	ForgetUnmarked:      "forget_unmarked",
 	CursorOff:           "cursor_off",
 	LineUnlocked:        "line_unlocked",
-	AheadUnwritten:      "ahead_unwritten",
+	AheadForgotten:      "ahead_forgotten",
 	PulseLeft:           "pulse_left",
 	ErrorSwallowed:      "error_swallowed",
 	LeaseTimerUnarmed:   "lease_timer_unarmed",
