@@ -143,7 +143,7 @@ func (c *Core) unfit(a *attempt, v Verdict, before *attempt, forgotten bool) Res
 		return Result{Code: wire.CodeUnknown,
 			Detail: "this token is older than what the agent remembers: it may have run before, so it is not run now; retry the instruction if it must run"}
 	}
-	if c.dropAhead(a.seq, a.attempt) {
+	if c.dropAhead(a.seq, a.attempt) && !mutant.On(mutant.AheadForgotten) {
 		return Result{Code: wire.CodeCancelled, Detail: "cancelled before it arrived"}
 	}
 	if a.staleAfter(before) {

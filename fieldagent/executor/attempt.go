@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // state is where an attempt stands. The drawing is in doc.go.
@@ -235,6 +236,10 @@ func (t *table) room(now time.Duration, through uint64, more int) bool {
 		made := a.made
 		if made == 0 { // of a cancel that was faster than its attempt: it was made before that came
 			made = a.receivedAt + ClockLimit.Milliseconds()
+		}
+		if mutant.On(mutant.ForgetUnmarked) {
+			t.forget(a)
+			continue
 		}
 		t.marks[a.token.Shard] = mark{max(m.seq, a.token.Seq), max(m.made, made)}
 		t.forget(a)

@@ -3,6 +3,8 @@ package executor
 import (
 	"math"
 	"time"
+
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // clock knows the gateway's time, which not_after is measured in, between two
@@ -127,6 +129,9 @@ func (c *Core) Clock() ClockView { return ClockView{c.clock} }
 // gateway's time; 0 is no limit. A time in doubt counts as late, but not for what is
 // towards safe.
 func (v ClockView) Late(now Now, notAfter int64, towards bool) bool {
+	if mutant.On(mutant.LateAtPin) {
+		return false
+	}
 	if towards {
 		return v.c.past(now, notAfter)
 	}
@@ -137,6 +142,9 @@ func (v ClockView) Late(now Now, notAfter int64, towards bool) bool {
 // limit. What it says may be told: it is not taken back by a better measure.
 func (c *clock) past(now Now, limit int64) bool {
 	e, ok := c.earliest(now)
+	if mutant.On(mutant.ExpiredEarly) {
+		e += time.Hour.Milliseconds()
+	}
 	return limit != 0 && ok && e > limit
 }
 

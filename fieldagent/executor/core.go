@@ -108,7 +108,7 @@ func New(cfg Config, records [][]byte, now Now) (*Core, Output, error) {
 	c.resumeHedges()
 	c.hearAgain()
 	for _, a := range c.running {
-		if a.pulse != nil {
+		if a.pulse != nil && !mutant.On(mutant.PulseLeft) {
 			c.pulses = append(c.pulses, *a.pulse)
 		}
 	}

@@ -66,6 +66,9 @@ func (c *Core) acknowledged(through uint64, gap bool) {
 		c.note(LevelWarn, "acknowledgement ignored", fmt.Sprintf("of event %d, the newest is %d", through, c.next-1))
 		return
 	}
+	if mutant.On(mutant.CursorOff) && through+1 < c.next {
+		through++
+	}
 	if through > c.through {
 		c.forgetEvents(through)
 		c.resendIn, c.roundAt, c.again = ResendAfter, c.now.Mono, false

@@ -295,7 +295,9 @@ func (c *Core) giveUpOverdue() {
 		c.abort(a)
 		c.end(a, Result{Code: wire.CodeUnknown,
 			Detail: fmt.Sprintf("it did not stop %v after its time limit of %v and may still act; what it holds stays held", OverdueAfter, a.timeout)})
-		a.lines, a.board = lines, board
+		if !mutant.On(mutant.LineUnlocked) {
+			a.lines, a.board = lines, board
+		}
 		c.lingering = append(c.lingering, a)
 	}
 	if len(c.lingering) >= MaxLingering {

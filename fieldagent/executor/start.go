@@ -88,7 +88,9 @@ func (c *Core) putBack(a *attempt) {
 		i++
 	}
 	c.queue = slices.Insert(c.queue, i, a)
-	c.record(a.queuedRecord())
+	if !mutant.On(mutant.UnstartedUnwritten) {
+		c.record(a.queuedRecord())
+	}
 }
 
 // abort asks running work to stop, once.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // Core is the state of all lines. It belongs to one goroutine.
@@ -165,7 +166,7 @@ func (c *Core) deadline() time.Duration {
 		switch l := c.lines[key]; {
 		case l.fall != nil:
 			d = min(d, l.fall.again)
-		case l.set != nil && l.set.timed:
+		case l.set != nil && l.set.timed && !mutant.On(mutant.LeaseTimerUnarmed):
 			d = min(d, l.set.due)
 		}
 	}
@@ -230,6 +231,9 @@ func (c *Core) driven(in Driven) {
 func (c *Core) end(l *line, why wire.LeaseEnd, level bool) {
 	s := l.set
 	l.set = nil
+	if mutant.On(mutant.LevelSwapped) {
+		level = !level
+	}
 	if s != nil && s.told {
 		c.out.Ends = append(c.out.Ends, End{Line: l.Key, Cause: s.cause, ID: s.id, Why: why, Level: level, At: c.now})
 	}

@@ -96,7 +96,9 @@ func (c *Core) pulseEnd(l *line) (level bool, as wire.LeaseEnd) {
 
 // heard notes that the gateway was heard.
 func (c *Core) heard(at time.Duration) {
-	c.contact = max(c.contact, min(at, c.now))
+	if !mutant.On(mutant.HeardIgnored) {
+		c.contact = max(c.contact, min(at, c.now))
+	}
 	if c.lost && c.now-c.contact < c.autonomy {
 		c.lost = false
 	}

@@ -120,6 +120,9 @@ func (l *line) settingOf(w Want, begun time.Duration) *setting {
 	case hold == 0 && l.HasSafe:
 		hold = l.MaxOn
 	}
+	if mutant.On(mutant.LeaseHalf) && !s.pulse {
+		hold /= 2
+	}
 	s.due, s.timed = begun+hold, hold > 0
 	if !s.told && !s.timed {
 		return nil

@@ -195,7 +195,7 @@ func (p *Performer) keep(records [][]byte) error {
 		if errors.Is(err, journal.ErrFull) {
 			return p.journal.Rewrite(p.core.Snapshot())
 		}
-		if err != nil {
+		if err != nil && !mutant.On(mutant.ErrorSwallowed) {
 			return err
 		}
 		records = records[n:]

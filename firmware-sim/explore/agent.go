@@ -65,6 +65,13 @@ type agent struct {
 	maxQueue   int
 	syncs      time.Duration // time spent waiting for them, in all
 
+	busyUntil time.Duration // the owner of its pins is busy
+	sickly    bool          // most of its writes fail
+	deaf      bool          // its watches do not end in time
+	lastHello *wire.Hello   // as it was said
+	rounds    uint64        // of its loop
+	hungUntil time.Duration // by its disk
+
 	local     bool // the LOCAL switch is on
 	localSeen bool // as the process has last seen it
 	// localTaken is the same as far as the loop has come.
@@ -99,6 +106,15 @@ func newAgent(w *world, index int, tag string) *agent {
 		a.maxQueue = 2 + a.pins.rnd.IntN(8)
 	}
 	return a
+}
+
+// maxKnown is how many attempts it remembers: few, where few may wait, in the profile
+// restore alone, since all the others would learn nothing more by it.
+func (a *agent) maxKnown() int {
+	if a.maxQueue == 0 || a.w.profile.Memory < 1 {
+		return 0
+	}
+	return a.maxQueue + 4
 }
 
 // setClock draws what the machine knows of the time when it starts.
@@ -173,7 +189,7 @@ func (a *agent) boot() {
 	core, out, err := executor.New(executor.Config{
 		Hello: wire.Hello{Version: "sim", Short: wire.Short(a.id), Labels: map[string]string{"row": fmt.Sprint(a.index % 2)},
 			Intents: boardIntents, Board: "sim", Nonce: a.rnd.Uint64() | 1, Pins: a.pins.m.names(), Traits: a.pins.m.traits()},
-		Incarnation: a.rnd.Uint64() | 1, Check: a.judge, Autonomy: a.autonomy, Local: a.local, MaxQueue: a.maxQueue, Safe: a.pins.m.safe,
+		Incarnation: a.rnd.Uint64() | 1, Check: a.judge, Autonomy: a.autonomy, Local: a.local, MaxQueue: a.maxQueue, MaxKnown: a.maxKnown(), Safe: a.pins.m.safe,
 	}, records, a.now())
 	if err != nil {
 		a.w.fail("recovery", "%s cannot make sense of its journal: %v", a.id, err)
@@ -232,6 +248,7 @@ func (a *agent) plan(d time.Duration) {
 
 // round takes in everything that waits, or a tick.
 func (a *agent) round() {
+	a.rounds++
 	next := func() (executor.Input, bool) {
 		if len(a.inputs) == 0 {
 			return nil, false
@@ -244,6 +261,9 @@ func (a *agent) round() {
 		}
 		if m, ok := in.message.(*wire.Instruction); ok {
 			delete(a.untaken, m.Token)
+		}
+		if f, ok := in.Input.(executor.ReceivedCompact); ok {
+			a.w.check.keepsToldCompact(a, f.Frame)
 		}
 		if in.message != nil {
 			a.w.check.told(a, in.message, in.clock)
@@ -278,6 +298,7 @@ func (a *agent) perform(out executor.Output) {
 	}
 	takes := time.Duration(a.rnd.ExpFloat64() * mean * float64(time.Millisecond))
 	takes, a.hang = max(takes, a.hang), 0
+	a.hungUntil = a.w.now + takes
 	a.later(takes, func() {
 		a.busy = false
 		a.syncs += a.w.now - begun
@@ -308,7 +329,9 @@ func (a *agent) carry(out executor.Output) {
 		a.end("has stopped", false)
 		return
 	}
+	a.w.check.written(a)
 	if len(late) > 0 {
+		a.w.check.notBegun(a, late)
 		a.inputs = append([]waiting{{Input: executor.Unstarted{Tokens: late}}}, a.inputs...)
 	}
 	if len(a.inputs) > 0 {
@@ -339,6 +362,9 @@ func (a *agent) end(why string, power bool) {
 	}
 	a.w.log(a.tag, "ends: %s", why)
 	a.w.mix("agent ends", uint64(a.index))
+	if a.busy {
+		a.w.check.inDoubt(a)
+	}
 	if a.busy && chance(a.rnd, 0.5) {
 		a.halfWritten()
 	}

@@ -53,6 +53,8 @@ type checker struct {
 	orders     orders
 	saidCode   map[wire.Token]wire.Code // refusals as expired that were held against the time
 	boards     boards
+	pace       pace
+	keeps      keeps
 }
 
 func newChecker(w *world) *checker {
@@ -60,7 +62,7 @@ func newChecker(w *world) *checker {
 		runs: map[wire.Token]*run{}, bySeq: map[uint64][]*run{}, reported: map[wire.Token]wire.Code{},
 		events: map[eventKey]eventFact{}, heard: map[nodeLife]*arrivals{}, lifeOf: map[*engine.Uplink]nodeLife{},
 		clocks: map[*agent]*knowledge{}, most: map[nodeLife]uint64{}, wipes: map[string]bool{},
-		saidBy: map[wire.Token]*agent{}, retold: map[wire.Token]bool{}, copies: map[string]int{}, mustNotice: map[string]bool{}, memory: newMemories(), pins: newPins(), orders: newOrders(), saidCode: map[wire.Token]wire.Code{}, boards: newBoards()}
+		saidBy: map[wire.Token]*agent{}, retold: map[wire.Token]bool{}, copies: map[string]int{}, mustNotice: map[string]bool{}, memory: newMemories(), pins: newPins(), orders: newOrders(), saidCode: map[wire.Token]wire.Code{}, boards: newBoards(), pace: newPace(), keeps: newKeeps()}
 }
 
 func (c *checker) fail(rule, format string, args ...any) { c.w.fail(rule, format, args...) }
@@ -181,6 +183,7 @@ func (c *checker) unfinished() (list []uint64) {
 
 // flushed checks what a round is about to do against the gateway's own clock.
 func (c *checker) flushed(j *round.Job, now engine.Now) {
+	c.paced(j)
 	for _, s := range j.Effects.Sends {
 		m, ok := s.Msg.(*wire.Instruction)
 		if ok && m.Resend == 0 && m.NotAfter != 0 && now.Wall >= m.NotAfter {
@@ -213,6 +216,7 @@ func (c *checker) delivered(e *engine.Effects) {
 					m.Seq, s.Node, m.Token, m.Attempt, m.NotAfter, have, i.NotAfter, i.Node)
 			}
 			c.unused(s.Node, m)
+			c.inside(s.Node, m)
 		case *wire.Cancel:
 			c.known("cancel", m.Seq, m.Token)
 		case *wire.Query:

@@ -59,7 +59,7 @@ const (
 func (c *checker) begunWatch(a *agent, x *work) {
 	n := 1
 	for _, o := range a.works {
-		if o.watching != nil {
+		if o.watching != nil && c.w.now-o.begun <= o.Timeout+executor.OverdueAfter { // or it was given up
 			n++
 		}
 	}
@@ -111,7 +111,7 @@ func (c *checker) actuates(a *agent, x *work, limit bool) {
 		}
 	}
 	came, ok := c.boards.arrived[x.Token]
-	if !ok || came.life != a.life || limit || a.copies > 0 || c.w.now < c.boards.keeps[a] { // one that begins anew lets go of what it was given before
+	if !ok || came.life != a.life || limit || a.copies > 0 || a.link.drop > 0 && a.boots > 1 || c.w.now < c.boards.keeps[a] { // one that begins anew lets go of what it was given before
 		return
 	}
 	since := came.moment

@@ -106,6 +106,7 @@ func (c *checker) applied(head uint64, r *engine.Records) {
 		w := &r.Instructions[k]
 		prev := b.last(w.Instruction.Seq)
 		c.handled(w)
+		c.retries(&prev, w)
 		c.numbered(&w.Instruction)
 		c.write(&prev, w)
 		c.trace(w)
@@ -115,6 +116,9 @@ func (c *checker) applied(head uint64, r *engine.Records) {
 		c.cursor(n)
 		c.usurped(n)
 		b.moved[n.Node] = n.Cursor
+	}
+	if r.Quiet != nil {
+		c.pace.quiet = r.Quiet.On
 	}
 	for k := range r.Audits {
 		c.audited(&r.Audits[k])
@@ -157,6 +161,7 @@ func (c *checker) durable(head uint64) {
 			}
 			c.recorded(&i)
 			c.numbersLeft(&i)
+			c.wantStopped(&i)
 			if news {
 				c.owed(&i)
 				c.atTheDoor(&i)
@@ -187,6 +192,7 @@ func (c *checker) durable(head uint64) {
 func (c *checker) crashed(kept uint64) {
 	c.durable(kept)
 	c.book.forget()
+	c.pace.restarted()
 	clear(c.lifeOf)
 	c.memory.due, c.memory.heard, c.memory.stands = nil, map[string]voice{}, map[alarmOf]bool{} // it may have died before it told
 }

@@ -84,6 +84,10 @@ func (c *checker) event(a *agent, m *wire.Event) {
 		c.result(a, m.Seq, m.Token, m.Code)
 		return
 	}
+	if _, ok := c.reported[m.Token]; ok && m.Code == wire.CodeUnknown && a.maxKnown() > 0 && c.memory.older {
+		delete(c.reported, m.Token)
+		return // it has forgotten the token, and a restored log has handed it out once more
+	}
 	if have, ok := c.reported[m.Token]; ok && have != m.Code && c.saidBy[m.Token] == a {
 		c.fail("two-results", "%s reports %v for token %v of instruction %d, and has reported %v", a.id, m.Code, m.Token, m.Seq, have)
 	}
@@ -102,6 +106,8 @@ func (c *checker) result(a *agent, seq uint64, t wire.Token, code wire.Code) {
 		c.fail("false-success", "%s reports success of instruction %d, token %v; it was never executed with success", a.id, seq, t)
 	case r != nil && r.acted && !r.towards && code.Class() == wire.ClassRefused && !c.memory.unsure[t]:
 		c.fail("false-refusal", "%s reports that it refused token %v of instruction %d (%v), and has executed it", a.id, t, seq, code)
+	case r == nil && code == wire.CodeInterrupted && c.keeps.back[t] != nil:
+		c.fail("false-interrupted", "%s reports that token %v of instruction %d was interrupted; its start was taken back, and that was written down", a.id, t, seq)
 	case r == nil && code == wire.CodeInterrupted && !c.wipes[a.id]:
 		// A start may be on disk although the process died before it acted on it.
 	}

@@ -30,6 +30,7 @@ type memories struct {
 	stands map[alarmOf]bool // conditions that do
 	unsure map[wire.Token]bool
 	liars  map[string]bool // nodes whose hellos claim what they do not know
+	clones map[string]*cloned
 }
 
 // alarmOf names an alarm.
@@ -51,7 +52,7 @@ type voice struct {
 func newMemories() memories {
 	return memories{lost: map[wire.Token]attemptOf{}, orders: map[uint64]engine.Instruction{}, none: map[uint64]bool{}, gone: map[uint64][]*run{}, redone: map[uint64]bool{},
 		numbers: map[string]map[uint64]bool{}, returned: map[string]bool{}, tops: map[string]uint64{},
-		heard: map[string]voice{}, stands: map[alarmOf]bool{}, unsure: map[wire.Token]bool{}, liars: map[string]bool{}}
+		heard: map[string]voice{}, stands: map[alarmOf]bool{}, unsure: map[wire.Token]bool{}, liars: map[string]bool{}, clones: map[string]*cloned{}}
 }
 
 // impostorWithin is how long after the last word of a board another one under its
@@ -188,6 +189,12 @@ func (c *checker) greeted(node string, m *wire.Hello) {
 		delete(c.mustNotice, node)
 		expect("its card is an older copy of itself", "agent_rolled_back", "agent_reset", "node_refused")
 	}
+	if f := mem.clones[node]; f != nil && m.Nonce == f.real && f.said && m.Session != f.session {
+		mem.clones[node] = nil
+		expect("two boards with one memory take turns", "twin")
+	} else if f != nil && m.Nonce == f.Nonce {
+		f.said = true
+	}
 	if mem.older && !mem.returned[node] {
 		mem.returned[node], mem.tops[node] = true, m.TopToken
 		if mem.numbers[node][m.TopToken] && !mem.noticed {
@@ -204,6 +211,18 @@ func (c *checker) greeted(node string, m *wire.Hello) {
 // The new life cannot take that for an acknowledgement.
 func (c *checker) ofOldLife(node string, through uint64) bool {
 	return c.copies[node] > 0 && through > c.book.cursors[node].Last && through <= c.book.before[node].Last
+}
+
+// cloned is the hello of a copy of a board, and what the board itself said before.
+type cloned struct {
+	wire.Hello
+	real, session uint64
+	said          bool // the gateway has taken it in
+}
+
+// cloned notes that a copy of a board says hello.
+func (c *checker) cloned(a *agent, h *wire.Hello) {
+	c.memory.clones[a.id] = &cloned{Hello: *h, real: a.lastHello.Nonce, session: a.lastHello.Session}
 }
 
 // spoken notes a sign of life of the board that the log knows.

@@ -94,6 +94,11 @@ func (c *checker) begun(a *agent, x *work) {
 	if late := c.surelyLate(a, max(i.NotAfter, c.orders.limits[x.Seq])); x.Towards && i.NotAfter != 0 && late > 0 {
 		c.fail("late", "instruction %d is driven %v too late by %s, which knows that", i.Seq, late, a.id)
 	}
+	if i.NotAfter != 0 && !x.Towards {
+		if late, _ := c.lateBy(a, i.NotAfter); late > 0 {
+			c.fail("late", "instruction %d reaches its pin at %s %v too late", i.Seq, a.id, late)
+		}
+	}
 	if !x.Again && i.State == engine.StateCancelled && i.Token == x.Token && (i.By != 0 || i.Code == wire.CodeSuperseded) {
 		c.fail("withdrawn", "instruction %d moves a line of %s, and it is on disk as withdrawn (%s)", x.Seq, a.tag, i.Reason)
 	}
@@ -182,16 +187,15 @@ func (c *checker) owed(i *engine.Instruction) {
 		return
 	}
 	c.orders.offs = append(c.orders.offs, &off{seq: i.Seq, a: a})
-	if !c.orders.ticking {
-		c.orders.ticking = true
-		c.w.after(offEvery, c.lookAtOffs)
-	}
+	c.ticks()
 }
 
 // lookAtOffs demands that what is owed is driven, told or stood for in time.
 func (c *checker) lookAtOffs() {
 	c.orders.offs = slices.DeleteFunc(c.orders.offs, func(o *off) bool { return !c.stillOwed(o) })
-	c.orders.ticking = len(c.orders.offs) > 0
+	c.keeps.list = slices.DeleteFunc(c.keeps.list, func(k *kept) bool { return !c.letGo(k) })
+	c.pace.stops = slices.DeleteFunc(c.pace.stops, func(s *stop) bool { return !c.stillToStop(s) })
+	c.orders.ticking = len(c.orders.offs)+len(c.keeps.list)+len(c.pace.stops) > 0
 	if c.orders.ticking {
 		c.w.after(offEvery, c.lookAtOffs)
 	}

@@ -24,6 +24,8 @@ type lineFact struct {
 	until time.Duration // when its time is over, 0 for never
 	end   bool          // the level that it must have then
 	stuck bool          // it could not be driven, and is tried again
+	pulse bool          // it is for a pulse
+	cut   bool          // the end of a process has cut the pulse, and the level is another one
 
 	mark, markOf uint64 // the highest number that was driven, and the instruction
 	off          uint64 // the highest number that was driven to the safe level
@@ -128,7 +130,7 @@ func (c *checker) asked(a *agent, x *work, d lines.Drive, moves, sure bool) {
 	if sure {
 		c.overFor(a, d.Line, wire.LeaseReplaced, d.Level)
 	}
-	f.by, f.until = x.Token, 0
+	f.by, f.until, f.pulse, f.cut = x.Token, 0, x.act.Pulse, false
 	if r := c.runs[x.Token]; r != nil && sure && x.frame == 0 {
 		f.newest, f.newestLevel = r, d.Level
 	}
@@ -171,6 +173,19 @@ func (c *checker) mustBeOver(a *agent, l wire.LineKey, f *lineFact, until time.D
 	}
 }
 
+// leftovers demands that a process which has read its journal has ended the pulses that
+// the end of the one before has cut.
+func (c *checker) leftovers(a *agent) {
+	for k := range a.pins.m.pins {
+		p := &a.pins.m.pins[k]
+		f := c.line(a, p.line)
+		if f.cut && f.level != f.end && !p.hasSafe && !a.local && !f.stuck {
+			c.fail("pulse-left", "%s of %s is %s since a pulse that the end of its process has cut", p.name, a.tag, onOff(f.level))
+		}
+		f.cut = false
+	}
+}
+
 // stuck notes that an output could not be driven.
 func (c *checker) stuck(a *agent, l wire.LineKey, t wire.Token) {
 	c.line(a, l).stuck = true
@@ -208,6 +223,9 @@ func (c *checker) ownAct(a *agent, d lines.Drive) {
 		c.fail("lease-fell", "output %s of %s goes to its safe level because the time of token %v is over, and token %v has set it since", p.name, a.tag, t, f.by)
 	case (d.Why == lines.WhyExpired || d.Why == lines.WhyPulse) && f.until != 0 && c.w.now < f.until-2*holdSlack-f.until/5_000 && !c.cancelAsked(t) && f.by == t && !c.doubted(t):
 		c.fail("lease-early", "the time of token %v at %s of %s is over at %v; it is ended now (%s)", t, p.name, a.tag, f.until, why(&d))
+	}
+	if s := c.pins.contact[a]; d.Why == lines.WhyLoss && s != nil && (s.up || c.w.now-s.lostAt < a.autonomy/2) && c.w.now > a.hungUntil+a.autonomy {
+		c.fail("false-loss", "%s of %s is taken to its safe level because the gateway is gone, and it is there", p.name, a.tag)
 	}
 	c.overFor(a, d.Line, ends[d.Why], d.Level)
 	f.by, f.until = wire.Token{}, 0
@@ -263,7 +281,8 @@ func (c *checker) linesLeft(a *agent) {
 		}
 		c.overFor(a, p.line, wire.LeaseRestart, p.safe)
 		f := c.line(a, p.line)
-		f.by, f.until, f.stuck = wire.Token{}, 0, false
+		f.cut = !p.hasSafe && f.pulse && f.until != 0 && f.level != f.end && c.copies[a.id] == 0
+		f.by, f.until, f.stuck, f.pulse = wire.Token{}, 0, false, false
 	}
 	boots := a.boots
 	c.w.after(crashSlack, func() {
@@ -323,7 +342,7 @@ func (c *checker) reloaded(a *agent, next *pinMap) {
 func (c *checker) unmarked(a *agent) {
 	for k, f := range c.pins.facts {
 		if k.board == a {
-			f.mark, f.markOf, f.off, f.stood, f.held, f.newest = 0, 0, 0, 0, false, nil
+			f.mark, f.markOf, f.off, f.stood, f.held, f.newest, f.cut = 0, 0, 0, 0, false, nil, false
 		}
 	}
 }
@@ -356,7 +375,8 @@ func (c *checker) contacts(a *agent) {
 	if f == nil || a.life == nil {
 		return
 	}
-	up := a.narrow.conn != nil || a.link.agentEnd != nil && c.knows(a).in == a.link.agentEnd.session
+	// One that refuses the board can't command it.
+	up := a.narrow.conn != nil && !c.knows(a).refused || a.link.agentEnd != nil && c.knows(a).in == a.link.agentEnd.session
 	if up == f.up {
 		return
 	}

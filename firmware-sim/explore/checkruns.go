@@ -35,15 +35,16 @@ const (
 
 // knowledge is what an agent's process can know of the gateway's time.
 type knowledge struct {
-	life   *identity
-	heard  bool
-	doubt  bool          // it was told something older since it measured the time
-	in     uint64        // session that the gateway has welcomed
-	err    time.Duration // error of the gateway's clock when it wrote the latest welcome
-	most   int64         // the same, and never measured anew
-	least  int64         // the gateway's time, Unix ms, was at least this when mono was 0
-	trip   time.Duration // of the slowest message that carried the time
-	hellos map[uint64]time.Duration
+	life    *identity
+	heard   bool
+	doubt   bool          // it was told something older since it measured the time
+	refused bool          // by the latest welcome
+	in      uint64        // session that the gateway has welcomed
+	err     time.Duration // error of the gateway's clock when it wrote the latest welcome
+	most    int64         // the same, and never measured anew
+	least   int64         // the gateway's time, Unix ms, was at least this when mono was 0
+	trip    time.Duration // of the slowest message that carried the time
+	hellos  map[uint64]time.Duration
 }
 
 func (c *checker) knows(a *agent) *knowledge {
@@ -60,6 +61,7 @@ func (c *checker) knows(a *agent) *knowledge {
 func (c *checker) told(a *agent, m wire.Message, err time.Duration) {
 	k := c.knows(a)
 	c.offers(a, m)
+	c.keepsTold(a, m)
 	var at int64
 	switch m := m.(type) {
 	case *wire.Instruction:
@@ -80,11 +82,12 @@ func (c *checker) told(a *agent, m wire.Message, err time.Duration) {
 			return
 		}
 		at = m.Now
+		k.refused = m.Refused != ""
 		if m.Refused == "" {
 			k.in = m.Session
 			c.opened(a)
-			c.contacts(a)
 		}
+		c.contacts(a)
 		if since, ok := k.hellos[m.Session]; ok {
 			k.trip = max(k.trip, c.w.now-since)
 		}
@@ -196,6 +199,7 @@ func (c *checker) started(a *agent, x *work) {
 		c.fail("forgot", "%s starts attempt %d of instruction %d, and has said over narrowband that it has ended as %v", a.id, x.Attempt, x.Seq, code)
 	}
 	c.overlaps(a, x)
+	c.keptFrom(a, x)
 	c.order(x.Trace)
 	runs, retried := c.runsOf(x.Seq, lost), c.byHand[x.Seq].retried
 	if lost && c.memory.none[x.Seq] {
@@ -253,6 +257,7 @@ func (c *checker) finished(a *agent, x *work, code wire.Code) {
 	if code.Class() == wire.ClassRetryable {
 		c.boards.keeps[a] = c.w.now + wire.OrderWait + stepSlack
 	}
+	c.keepsFor(a, x, code)
 	if r := c.runs[x.Token]; r != nil {
 		r.code, r.over = code, c.w.now
 	}

@@ -186,7 +186,7 @@ func (c *client) garbage() {
 
 // operate is what an operator does by hand. It may be refused.
 func (c *client) operate(s *step) {
-	in := &engine.Operate{Actor: c.id, Path: engine.PathHTTP, Note: "by the plan", AcceptUnknown: true, Reply: func(engine.Reply) {}}
+	in := &engine.Operate{Actor: c.id, Path: engine.PathHTTP, Note: "by the plan", AcceptUnknown: s.p < 0.6, Reply: func(engine.Reply) {}}
 	switch s.kind {
 	case opRetry, opResolve:
 		waiting := c.w.check.waiting()
@@ -204,6 +204,10 @@ func (c *client) operate(s *step) {
 		}
 	case opDead:
 		in.Action, in.Dead = engine.ActionDeadDrop, uint64(s.ref%5)+1
+	}
+	if in.Action == engine.ActionRetry && !in.AcceptUnknown {
+		was := c.w.check.book.last(in.Seq)
+		in.Reply = func(r engine.Reply) { c.w.check.unasked(&was, r) }
 	}
 	c.w.gateway.put(in)
 }

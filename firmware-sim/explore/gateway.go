@@ -36,6 +36,8 @@ type gateway struct {
 	slowUntil time.Duration // until then syncs take long
 	latency   float64       // mean time of a sync in ms
 	tight     bool          // its capacity is small
+	// Its numbers, 0 for the defaults.
+	window, drainRate, drainBurst int
 
 	// blind are the nodes that know numbers which a restored log has not given out,
 	// and have not told it. Only they can tell it that it is an older copy, so that
@@ -73,6 +75,10 @@ func (g *gateway) config() engine.Config {
 	if chance(r, 0.3) {
 		c.ConfirmTimeout = between(r, 500, 5_000)
 	}
+	if g.w.profile.Scenes > 0 {
+		c.Window, c.DrainRate, c.DrainBurst = 1+r.IntN(3), 2+r.IntN(4), 1+r.IntN(3)
+	}
+	g.window, g.drainRate, g.drainBurst = c.Window, c.DrainRate, c.DrainBurst
 	if g.tight = chance(r, tightSites); g.tight {
 		c.Capacity = 15 + r.IntN(25)
 	}

@@ -69,7 +69,11 @@ func (a *agent) watch(x *work) {
 	w := &watching{a: a, x: x, q: q, input: signalOf(a.w, a.id, x.pin), next: 0}
 	w.next = w.input.after(a.w.now)
 	x.watching = w
-	a.later(q.For, func() { a.finish(x, executor.Result{Code: wire.CodeOK}) })
+	span := q.For
+	if x.fate.deaf = a.deaf; a.deaf {
+		span += deafFor
+	}
+	a.later(span, func() { a.finish(x, executor.Result{Code: wire.CodeOK}) })
 	w.plan()
 }
 

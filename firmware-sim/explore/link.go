@@ -49,6 +49,7 @@ type link struct {
 	agentEnd, brokerEnd *conn
 
 	drop, repeat float64
+	frail        float64       // the share that is lost of what waits while nothing passes
 	holdUntil    time.Duration // until then everything waits
 	holeUntil    time.Duration // until then everything is lost, and no connection comes about
 	halfUp       time.Duration // until then what the agent says is lost
@@ -182,6 +183,9 @@ func (l *link) trip(p *pipe, half time.Duration) (time.Duration, bool) {
 	}
 	at := l.w.now + between(l.rnd, 1, 40)
 	if l.w.now < l.holdUntil {
+		if chance(l.rnd, l.frail) {
+			return 0, false
+		}
 		at = l.holdUntil + between(l.rnd, 1, 40)
 	}
 	p.last = max(p.last, at)
@@ -254,8 +258,13 @@ func (l *link) down(b []byte, clock time.Duration) {
 				l.w.fail("wire", "%s cannot read a message of the gateway: %v", l.a.id, err)
 				return
 			}
-			if in, ok := m.(*wire.Instruction); ok {
-				l.a.urgent(in)
+			switch m := m.(type) {
+			case *wire.Instruction:
+				l.a.urgent(m)
+			case *wire.Cancel:
+				l.w.check.stopTold(l.a, m.Seq)
+			case *wire.Release:
+				l.w.check.releaseCame(l.a, m.Seq)
 			}
 			l.a.take(waiting{executor.Received{Message: m}, m, clock})
 		})

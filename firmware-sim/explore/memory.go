@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/journal/journaltest"
+	"github.com/apollo-11/apollo11/gateway/engine"
 	"github.com/apollo-11/apollo11/wire"
 )
 
@@ -205,6 +206,25 @@ func (w *world) boards() []*agent {
 		}
 	}
 	return list
+}
+
+// clone lets a copy of the board, with the same memory and another process, take the
+// connection over and say hello. It does nothing else.
+func (a *agent) clone() {
+	l, h := a.link, a.lastHello
+	if a.life == nil || h == nil || l.brokerEnd == nil || a.w.gateway.process == nil {
+		return
+	}
+	l.broken(true)
+	f := *h
+	f.Session, f.Nonce = l.rnd.Uint64()|1, h.Nonce^0x5a5a
+	f.First, f.Next = a.through+1, a.next
+	a.w.log(a.tag, "a copy of it says hello, session %x", f.Session)
+	in := &engine.Uplink{Node: a.id, Msg: &f}
+	a.w.check.cloned(a, &f)
+	a.w.check.arrived(in, a, a.incarnation, a.copies)
+	a.w.gateway.put(in)
+	l.will(&conn{session: f.Session}, between(l.rnd, 500, 3_000))
 }
 
 // atBroker is the board that holds the connection under the agent's name.

@@ -4,6 +4,7 @@ package explore_test
 
 import (
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/apollo-11/apollo11/firmware-sim/explore"
@@ -33,45 +34,61 @@ func TestMutantsAreCaught(t *testing.T) {
 	}
 }
 
-// unseen are the faults that the simulator does not catch yet, and what does: there they
-// are planted as well. They stay here, in everybody's sight, until it learns to.
+// unseen are the faults that the simulator does not catch within 500 seeds, and why. They
+// stay here, in everybody's sight, until it learns to.
 var unseen = map[mutant.Fault]string{
-	mutant.KeepIgnored:         "tests of fieldagent/executor do",
-	mutant.ContactStale:        "tests of fieldagent/round do",
-	mutant.RefusalSpares:       "tests of fieldagent/executor do",
-	mutant.EpochIgnored:        "tests of fieldagent/executor do",
-	mutant.NumberTwice:         "tests of gateway/engine do",
-	mutant.SupersededBelieved:  "tests of gateway/engine do",
-	mutant.WindowForgets:       "tests of gateway/engine do",
-	mutant.TwinUnseen:          "tests of gateway/engine do",
-	mutant.CompactCancelUnsent: "tests of gateway/engine do",
-	mutant.UnknownUnasked:      "tests of gateway/engine do",
-	mutant.LossIsEvent:         "tests of fieldagent/lines do",
-	mutant.HoldUnasked:         "tests of fieldagent/lines do",
-	mutant.LateAtPin:           "tests of fieldagent/gpio do",
-	mutant.WindowIgnored:       "tests of fieldagent/executor do",
-	mutant.RefusedIsContact:    "tests of fieldagent/executor do",
-	mutant.AttemptsOverlap:     "tests of fieldagent/executor do",
-	mutant.KeptForever:         "nothing is known to catch it yet; it is the gateway's",
+	mutant.RefusalSpares:      "the gateway's own cancels come first; what must be lost for it was not met. Scripts of fieldagent/executor see it",
+	mutant.EpochIgnored:       "a gateway with another log does not play. Scripts of fieldagent/executor see it",
+	mutant.NumberTwice:        "nothing leaves the gateway before its own record yet, so that a number which is lost was told nobody. Tests of gateway/engine see it",
+	mutant.SupersededBelieved: "a restored log gives what waited to an operator first. Tests of gateway/engine see it",
+	mutant.HoldUnasked:        "the door, the agent and the number stand before the owner. Tests of fieldagent/lines see it",
 }
 
-// profileFor is the profile that must catch a fault: all, or the one of the faults that
-// it needs, which few sites of all meet.
-func profileFor(f mutant.Fault) string {
-	if f >= mutant.RestoreUnseen && f <= mutant.StrangerCancels {
-		return "restore"
+// tired are the 32 faults of a tired engineer: an off-by-one, an error that is swallowed,
+// a timer that is not set again, two things exchanged. Of these the simulator alone must
+// catch 25 (docs/simulation.md).
+var tired = []mutant.Fault{
+	mutant.NarrowbandFirst, mutant.StaleAccepted, mutant.ForgetUnmarked, mutant.UnstartedUnwritten, mutant.AttemptsOverlap, mutant.EasyBusy,
+	mutant.WindowIgnored, mutant.LossIgnored, mutant.ExpiredEarly, mutant.NoBackoff, mutant.QuietIgnored, mutant.DrainBurst,
+	mutant.NumbersUnbounded, mutant.LimitUnsent, mutant.RetriesUncounted, mutant.AckAhead, mutant.CancelUnasked, mutant.OtherAttempt,
+	mutant.ExpiryIgnored, mutant.AuditUnlinked, mutant.QueueStale, mutant.OperatorForgotten, mutant.ConflictTaken, mutant.CursorOff,
+	mutant.LineUnlocked, mutant.AheadForgotten, mutant.PulseLeft, mutant.ErrorSwallowed, mutant.LeaseTimerUnarmed, mutant.LeaseHalf,
+	mutant.LevelSwapped, mutant.HeardIgnored,
+}
+
+// TestMutantsOfATiredEngineer holds the list against what is not seen.
+func TestMutantsOfATiredEngineer(t *testing.T) {
+	caught := 0
+	for _, f := range tired {
+		if unseen[f] == "" {
+			caught++
+		}
 	}
-	switch f {
-	case mutant.OwnersActRetried, mutant.QueueUnoffered, mutant.HoldLost:
-		return "power"
-	case mutant.EpochIgnored, mutant.SupersededBelieved, mutant.NumberTwice, mutant.HelloForAll, mutant.TwinUnseen, mutant.RefusedIsContact, mutant.MarkForgotten:
-		return "restore"
-	case mutant.NarrowbandFirst, mutant.OffWaitsForJournal, mutant.OffWaitsForWorker, mutant.ContactStale, mutant.WithdrawalUnwritten, mutant.OffWaitsForRoom:
-		return "disk"
-	case mutant.LateAtPin:
-		return "clock"
-	case mutant.WindowIgnored, mutant.LossIsEvent, mutant.PriorityOvertakes, mutant.KeptForever, mutant.SafeAtCapacity, mutant.WithdrawnOffered, mutant.CompactCancelUnsent:
-		return "flapping"
+	if len(tired) != 32 || caught < 25 {
+		t.Errorf("%d of %d are caught, at least 25 of 32 must be", caught, len(tired))
+	}
+}
+
+// profiles are those that must catch a fault where it is not all: of the faults, or of
+// the scene, that it needs.
+var profiles = map[string][]mutant.Fault{
+	"scenes": {mutant.LossIsEvent, mutant.WindowIgnored, mutant.ContactStale, mutant.KeepIgnored, mutant.LateAtPin, mutant.RefusedIsContact, mutant.AttemptsOverlap, mutant.KeptForever,
+		mutant.WindowForgets, mutant.TwinUnseen, mutant.CompactCancelUnsent, mutant.UnknownUnasked, mutant.HeardIgnored, mutant.LeaseHalf, mutant.CancelUnasked,
+		mutant.NoBackoff, mutant.DrainBurst, mutant.UnstartedUnwritten, mutant.LineUnlocked, mutant.AheadForgotten},
+	"power": {mutant.OwnersActRetried, mutant.QueueUnoffered, mutant.HoldLost, mutant.PulseLeft},
+	"restore": {mutant.RestoreUnseen, mutant.BoardBelieved, mutant.CopyBelieved, mutant.QueueUnmet, mutant.StrangerCancels,
+		mutant.HelloForAll, mutant.MarkForgotten, mutant.NumbersUnbounded, mutant.ForgetUnmarked},
+	"disk":     {mutant.NarrowbandFirst, mutant.OffWaitsForJournal, mutant.OffWaitsForWorker, mutant.WithdrawalUnwritten, mutant.OffWaitsForRoom},
+	"flapping": {mutant.PriorityOvertakes, mutant.SafeAtCapacity, mutant.WithdrawnOffered},
+	"clock":    {mutant.ExpiryIgnored},
+}
+
+// profileFor is the profile that must catch a fault.
+func profileFor(f mutant.Fault) string {
+	for name, list := range profiles {
+		if slices.Contains(list, f) {
+			return name
+		}
 	}
 	return "all"
 }

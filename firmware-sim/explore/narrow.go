@@ -140,8 +140,11 @@ func (n *narrow) down(frame engine.CompactFrame) {
 					n.w.fail("wire", "%s cannot read a frame of the gateway: %v", n.a.id, err)
 					return
 				}
-				if s, ok := f.(wire.CompactSafe); ok {
-					n.a.safeFrame(s)
+				switch f := f.(type) {
+				case wire.CompactSafe:
+					n.a.safeFrame(f)
+				case wire.CompactCancel:
+					n.w.check.stopTold(n.a, f.Seq)
 				}
 				n.a.input(executor.ReceivedCompact{Frame: f})
 			})

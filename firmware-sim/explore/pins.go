@@ -10,7 +10,6 @@ import (
 	"github.com/apollo-11/apollo11/fieldagent/executor"
 	"github.com/apollo-11/apollo11/fieldagent/lines"
 	"github.com/apollo-11/apollo11/wire"
-	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 const (
@@ -82,6 +81,7 @@ func (o *owner) seed(c *executor.Core) {
 	for _, p := range c.Pulses() {
 		o.step(lines.Leftover{Line: p.Line, Off: p.Off})
 	}
+	o.a.w.check.leftovers(o.a)
 }
 
 // gone is the end of the process. Without power a resistor decides; an orderly end sets
@@ -232,7 +232,7 @@ func tries(seed uint64, t wire.Token) int {
 // the switch is read, and the time limit is looked at once more (A15).
 func (o *owner) want(x *work, code wire.Code, w lines.Want) (wire.Code, lines.Fate) {
 	o.readHand()
-	if clock := o.a.core.Clock(); !mutant.On(mutant.LateAtPin) && x.NotAfter != 0 && clock.Late(o.a.now(), x.NotAfter, x.Towards) {
+	if clock := o.a.core.Clock(); x.NotAfter != 0 && clock.Late(o.a.now(), x.NotAfter, x.Towards) {
 		if clock.Late(o.a.now(), x.NotAfter, true) {
 			return wire.CodeExpired, lines.Unmoved
 		}

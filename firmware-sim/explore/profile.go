@@ -56,6 +56,8 @@ const (
 
 	handLocal // somebody throws the LOCAL switch of a board, for a while
 	handAway  // the cables of a board are pulled, for a while
+	boardBusy // the owner of a board's pins is busy, for a while
+	cardClone // a copy of a board with the same memory says hello once
 )
 
 var kindNames = map[kind]string{
@@ -67,7 +69,7 @@ var kindNames = map[kind]string{
 	gatewayCopy: "gateway-copy", gatewayRestore: "gateway-restore", agentCopy: "agent-copy", agentRestore: "agent-restore",
 	secondBoard: "second-board", agentLies: "lies",
 	opSubmit: "submit", opRepeat: "repeat", opChange: "change", opCancel: "cancel", opCancel1: "cancel-one", opGarbage: "garbage",
-	opRetry: "retry", opResolve: "resolve", opQuiet: "quiet", opDead: "dead-drop", agentReload: "reload", handLocal: "local", handAway: "away",
+	opRetry: "retry", opResolve: "resolve", opQuiet: "quiet", opDead: "dead-drop", agentReload: "reload", handLocal: "local", handAway: "away", boardBusy: "busy", cardClone: "clone",
 }
 
 func (k kind) String() string { return kindNames[k] }
@@ -88,7 +90,9 @@ type Profile struct {
 	Memory float64
 	// Hands is the share of the sites at which people throw LOCAL switches and pull
 	// cables.
-	Hands   float64
+	Hands float64
+	// Scenes is the share of the boards that have a scene.
+	Scenes  float64
 	weights []weight
 	total   int
 }
@@ -112,6 +116,7 @@ func Profiles() []Profile {
 		{Name: "clock", Hands: 0.5, BadClocks: true, weights: slices.Concat(clocks, []weight{{agentKill, 2}, {linkCut, 1}, {linkHold, 1}, {gatewayCut, 1}})},
 		{Name: "disk", Hands: 0.5, weights: slices.Concat(disks, []weight{{gatewayCut, 1}, {agentCut, 1}})},
 		{Name: "blackhole", NarrowTrip: 150, weights: []weight{{linkHole, 2}, {linkHalf, 1}}},
+		{Name: "scenes", Loss: 0.1, NarrowTrip: 150, Scenes: 1},
 		{Name: "restore", Hands: 0.5, Loss: 0.1, Repeat: 0.05, NarrowLoss: 0.1, Memory: 1, weights: slices.Concat(power, []weight{{linkCut, 3}, {linkHold, 2}, {linkHole, 1}, {narrowFlip, 1}})},
 		{Name: "all", Hands: 0.5, Loss: 0.3, Repeat: 0.1, NarrowLoss: 0.3, BadClocks: true, Memory: 0.2, weights: slices.Concat(links, power, clocks, disks)},
 	}

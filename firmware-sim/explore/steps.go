@@ -51,6 +51,12 @@ func (w *world) operate(s *step) {
 		c.cancelOne(s.ref)
 		return
 	}
+	if s.number > 0 {
+		if id := w.check.book.numbers[s.number]; id != "" {
+			c.cancel(id)
+		}
+		return
+	}
 	p := c.pick(s.ref)
 	if p == nil {
 		return
@@ -171,8 +177,15 @@ func (w *world) hurtLink(a *agent, s *step) {
 
 // byHand is what people do at a board.
 func (w *world) byHand(a *agent, s *step) {
-	if s.kind == handLocal {
+	switch s.kind {
+	case handLocal:
 		a.turn(s.long)
+		return
+	case boardBusy:
+		a.busyUntil = w.now + s.long
+		return
+	case cardClone:
+		a.clone()
 		return
 	}
 	a.link.holeUntil = max(a.link.holeUntil, w.now+s.long)

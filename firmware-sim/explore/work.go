@@ -97,6 +97,12 @@ func (a *agent) Start(w executor.Work) {
 	}
 	if x.fate = fateOf(a.w.seed, w); x.owned() || x.Towards {
 		x.fate = pinFate(a.w.seed, w)
+		if a.sickly {
+			x.fate = sickFate(x.fate, a.w.seed, w.Seq, w.Attempt)
+		}
+		x.fate.takes = max(x.fate.takes, a.busyUntil-a.w.now)
+	} else if a.deaf {
+		x.fate.takes, x.fate.deaf = x.fate.takes+deafFor, true
 	}
 	if x.Towards {
 		if x.fate.code != wire.CodeIO && x.fate.code != wire.CodeUnknown {
@@ -205,7 +211,7 @@ func leasePayload(pin string, high bool, hold time.Duration, until int64) wire.R
 // Abort implements round.Hands.
 func (a *agent) Abort(t wire.Token) {
 	x := a.works[t]
-	if x == nil || x.watching == nil && x.fate.deaf {
+	if x == nil || x.fate.deaf {
 		return
 	}
 	x.aborted = true
@@ -252,8 +258,10 @@ func (a *agent) finish(x *work, r executor.Result) {
 func (a *agent) Primary(m wire.Message) {
 	a.effects++
 	a.w.check.says(a, m)
-	if h, ok := m.(*wire.Hello); ok && a.lying > 0 {
-		m = a.forged(h)
+	if h, ok := m.(*wire.Hello); ok {
+		if a.lastHello = h; a.lying > 0 {
+			m = a.forged(h)
+		}
 	}
 	if e, ok := m.(*wire.Event); ok && a.copyWaits && e.Phase == wire.PhaseReceived {
 		a.copyCard()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // Audit is one entry of the audit trail (B11). Each carries the hash of the one
@@ -68,6 +69,9 @@ func (e *Engine) RestoreAudit(a Audit) { e.auditNo, e.auditHead = a.Number, a.Ha
 // audit appends to the trail.
 func (e *Engine) audit(now Now, a Audit) {
 	a.Number, a.At, a.Prev = e.auditNo+1, now.Wall, e.auditHead
+	if mutant.On(mutant.AuditUnlinked) {
+		a.Prev = [32]byte{}
+	}
 	a.Actor, a.Note, a.Subject = wire.FitText(a.Actor), wire.FitText(a.Note), wire.FitText(a.Subject)
 	sum, err := a.Seal()
 	if err != nil {

@@ -68,7 +68,9 @@ func (e *Engine) cancel(now Now, in *Cancel) {
 		default:
 			if i.CancelBy == "" {
 				e.wish(now, i, in)
-				e.askCancel(now, i)
+				if !mutant.On(mutant.CancelUnasked) {
+					e.askCancel(now, i)
+				}
 			}
 			out.Asked++
 		}

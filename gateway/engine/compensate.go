@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/wire"
+	"github.com/apollo-11/apollo11/wire/mutant"
 )
 
 // Alarms of compensation; their subject is the gateway.
@@ -149,7 +150,7 @@ func (n *node) untold(now Now, number uint64) bool {
 
 // heldBack reports whether automatic repetition has to wait: an operator works by
 // hand, or the acks show that more messages would only add to a jam.
-func (e *Engine) heldBack() bool { return e.quiet.On || e.paused }
+func (e *Engine) heldBack() bool { return e.quiet.On && !mutant.On(mutant.QuietIgnored) || e.paused }
 
 // pace looks at the latency of acks once every pauseCheck, and pauses or resumes
 // compensation (A6).
@@ -225,7 +226,7 @@ func (e *Engine) takeToken(now Now) bool {
 	d := &e.bucket
 	d.tokens = min(most, d.tokens+now.Mono-d.at)
 	d.at = now.Mono
-	if d.tokens < cost {
+	if d.tokens < cost && !mutant.On(mutant.DrainBurst) {
 		return false
 	}
 	d.tokens -= cost

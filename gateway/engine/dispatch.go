@@ -145,6 +145,9 @@ func (e *Engine) dispatch(now Now, i *inst) {
 	m := &wire.Instruction{Seq: i.Seq, Key: i.Key(e.cfg.Site), Token: i.Token, Attempt: i.Attempt,
 		Intent: i.Intent, Args: i.Args, NotAfter: i.notAfter(now), TimeoutMs: uint32(i.limit(e.cfg).Milliseconds()), Priority: i.Priority,
 		Trace: i.Trace, SentAt: now.Wall, Resend: i.Sends - 1}
+	if mutant.On(mutant.LimitUnsent) {
+		m.NotAfter = 0
+	}
 	e.inOrderAtLine(i, m)
 	if i.safe {
 		i.node.sentSafe(now, m)

@@ -309,6 +309,9 @@ func (e *Engine) collectInsts(r *Ready) {
 		if i.Operator != i.waits {
 			i.waits = i.Operator
 			w.Queue = QueueLeave
+			if mutant.On(mutant.QueueStale) {
+				w.Queue = 0
+			}
 			if i.Operator {
 				w.Queue = QueueEnter
 			}

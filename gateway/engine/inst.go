@@ -104,6 +104,7 @@ func (e *Engine) release(t *task) {
 func (e *Engine) resume(now Now, i *inst) {
 	i.limitFrom(now)
 	e.watchSafe(now, i)
+	i.kept = !i.State.Settled() && i.mayBeKept()
 	switch {
 	case i.State.Settled():
 	case i.By != 0: // withdrawn: its agent is told at its hello

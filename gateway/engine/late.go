@@ -46,7 +46,7 @@ func (e *Engine) late(now Now, i *inst, r report) bool {
 	// state and moves no pin (docs/safety.md 4).
 	i.overdue = stands(i.task.act) && !i.safe
 	// That it need not keep its lines may have been decided while nobody could tell it.
-	i.kept = i.kept || i.overdue && i.task.act.Moves() && i.Retry.Max > 0 && i.node.Rules >= wire.RulesOrder
+	i.kept = i.kept || i.mayBeKept()
 	e.processed(now, i, r)
 	i.overdue = false
 	return true

@@ -18,6 +18,12 @@ type letGone struct {
 	until time.Duration // by then the agent has let go by itself
 }
 
+// mayBeKept reports whether the agent may keep the lines of an instruction, when nobody
+// knows any more what it was told.
+func (i *inst) mayBeKept() bool {
+	return i.Attempt != 0 && i.node.Rules >= wire.RulesOrder && stands(i.task.act) && i.task.act.Moves() && !i.safe && i.Retry.Max > 0
+}
+
 // letGo tells the agent that it need not keep the lines of an instruction for a next
 // attempt, which will not come. The word may be lost with the connection, so it is said
 // again at each welcome for as long as the agent may keep them.

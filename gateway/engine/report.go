@@ -71,7 +71,7 @@ func (e *Engine) confirm(now Now, i *inst, r report) bool {
 		// The attempt that was given up has ended after all, before the next one
 		// was made.
 		i.RetryAt, i.waitAt = 0, 0
-		i.Retries--
+		i.Retries -= min(i.Retries, 1) // by hand it has begun anew
 	}
 	if i.flying && i.ReceivedAt == 0 {
 		e.acks.confirm(now)
@@ -211,7 +211,7 @@ func (e *Engine) processed(now Now, i *inst, r report) {
 		return
 	}
 	e.letGo(now, i)
-	i.Operator = i.By == 0
+	i.Operator = i.By == 0 && !mutant.On(mutant.OperatorForgotten)
 	if to == StateFailed {
 		e.effects.Counts.Failed++
 	} else {

@@ -33,7 +33,9 @@ func (e *Engine) retry(now Now, i *inst) bool {
 	if !e.move(now, i, StateRetrying, Entry{What: WhatRetrying, DurationMs: wait.Milliseconds()}) {
 		return false
 	}
-	i.Retries++
+	if !mutant.On(mutant.RetriesUncounted) {
+		i.Retries++
+	}
 	i.RetryAt = at
 	i.waitAt = now.in(wait)
 	e.setInside(i, false)
@@ -45,6 +47,9 @@ func (e *Engine) retry(now Now, i *inst) bool {
 func (e *Engine) retryWait(i *inst) time.Duration {
 	d := time.Duration(i.Retry.InitialMs) * time.Millisecond
 	limit := time.Duration(i.Retry.MaxMs) * time.Millisecond
+	if mutant.On(mutant.NoBackoff) {
+		return 0
+	}
 	if i.Retry.Backoff == BackoffTiered {
 		if i.Retries < tierTries {
 			return e.jitter(tierFast)

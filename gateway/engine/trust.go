@@ -227,6 +227,10 @@ func (e *Engine) follow(now Now, n *node, word Top) bool {
 	if far := distance(next, to); far > mostAlone || n.given.Moved+far > mostAloneSum {
 		to, alone = word.both(e.witness(n, word)), false
 	}
+	if mutant.On(mutant.NumbersUnbounded) {
+		c.NextSeq, c.NextToken, e.topUsed = word.Seq+1+lostMargin, word.Token+1+lostMargin, true
+		return true
+	}
 	far := distance(next, to)
 	left := mostLost - min(mostLost, e.moving.Sum)
 	if !to.above(next) || far > left || next.with(to).Seq+lostMargin > lastSeq {

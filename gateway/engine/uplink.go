@@ -182,7 +182,7 @@ func (e *Engine) compact(now Now, in *Compact) {
 		e.alarm(now, "unknown_report", in.Short, fmt.Sprintf("a compact ack speaks of instruction %d, which is not this node's", in.Ack.Seq))
 		return
 	}
-	if in.Ack.Attempt == 0 || in.Ack.Attempt != i.Attempt {
+	if in.Ack.Attempt == 0 || in.Ack.Attempt != i.Attempt && !mutant.On(mutant.OtherAttempt) {
 		// Before the first dispatch Attempt is 0: then no ack can be true.
 		e.stale(now, i, Entry{What: WhatRefused, Path: PathNarrowband, Actor: n.ID, Attempt: in.Ack.Attempt,
 			Detail: fmt.Sprintf("a compact ack of attempt %d; the current one is %d", in.Ack.Attempt, i.Attempt)})

@@ -89,6 +89,32 @@ const (
 	UnknownCancelled          // the gateway: what is withdrawn after an attempt of unknown outcome becomes CANCELLED
 	FrameEndsAttempt          // the gateway: an answer to a safe frame ends the first attempt
 	KeptForever               // the gateway: a line that is kept for a retry which will not come is not let go
+	NoBackoff                 // the gateway: a retry does not wait
+	QuietIgnored              // the gateway: a quiet period holds nothing back
+	DrainBurst                // the gateway: a backlog goes out in one burst
+	NumbersUnbounded          // the gateway: the word of an agent moves the numbers without a bound
+	LimitUnsent               // the gateway: the time limit is not sent along
+	RetriesUncounted          // the gateway: retries are not counted
+	AckAhead                  // the gateway: it acknowledges one event more than it has
+	CancelUnasked             // the gateway: the wish to cancel is noted and sent to nobody
+	OtherAttempt              // the gateway: a compact ack of another attempt is believed
+	ExpiryIgnored             // the gateway: what is too late is handed out all the same
+	AuditUnlinked             // the gateway: an audit entry does not name the one before
+	QueueStale                // the gateway: what has left the operator queue stays listed
+	OperatorForgotten         // the gateway: what is given up does not enter the operator queue
+	ConflictTaken             // the gateway: a known task id with other content is taken for the same task
+	ExpiredEarly              // the agent: it refuses as expired what has an hour left
+	UnstartedUnwritten        // the agent: that a start was taken back is not written down
+	ForgetUnmarked            // the agent: it forgets a token and leaves no mark
+	CursorOff                 // the agent: an acknowledgement lets go of one event more
+	LineUnlocked              // the agent: work that does not end lets go of its lines when it is given up
+	AheadForgotten            // the agent: the cancel of what has not come is forgotten
+	PulseLeft                 // the agent: a pulse that a crash has cut is left at its level
+	ErrorSwallowed            // the agent: an error of its journal is not looked at
+	LeaseTimerUnarmed         // the pins: nobody waits for the end of a lease
+	LeaseHalf                 // the pins: a lease ends after half of its time
+	LevelSwapped              // the pins: the end of a lease is told with the other level
+	HeardIgnored              // the pins: the word of the gateway does not put the loss off
 	faults
 )
 
@@ -167,6 +193,32 @@ var names = [faults]string{
 	UnknownCancelled:    "unknown_cancelled",
 	FrameEndsAttempt:    "frame_ends_attempt",
 	KeptForever:         "kept_forever",
+	NoBackoff:           "no_backoff",
+	QuietIgnored:        "quiet_ignored",
+	DrainBurst:          "drain_burst",
+	NumbersUnbounded:    "numbers_unbounded",
+	LimitUnsent:         "limit_unsent",
+	RetriesUncounted:    "retries_uncounted",
+	AckAhead:            "ack_ahead",
+	CancelUnasked:       "cancel_unasked",
+	OtherAttempt:        "other_attempt",
+	ExpiryIgnored:       "expiry_ignored",
+	AuditUnlinked:       "audit_unlinked",
+	QueueStale:          "queue_stale",
+	OperatorForgotten:   "operator_forgotten",
+	ConflictTaken:       "conflict_taken",
+	ExpiredEarly:        "expired_early",
+	UnstartedUnwritten:  "unstarted_unwritten",
+	ForgetUnmarked:      "forget_unmarked",
+	CursorOff:           "cursor_off",
+	LineUnlocked:        "line_unlocked",
+	AheadForgotten:      "ahead_forgotten",
+	PulseLeft:           "pulse_left",
+	ErrorSwallowed:      "error_swallowed",
+	LeaseTimerUnarmed:   "lease_timer_unarmed",
+	LeaseHalf:           "lease_half",
+	LevelSwapped:        "level_swapped",
+	HeardIgnored:        "heard_ignored",
 }
 
 // String is the fault's name.
