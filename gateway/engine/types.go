@@ -154,6 +154,9 @@ type Instruction struct {
 	// Doubted says that the log is an older copy and its node has seen more than the
 	// copy knows: there may have been another attempt. The next attempt ends it.
 	Doubted bool `cbor:"40,keyasint,omitempty"`
+	// Since is when something towards safe that it stands for was submitted, Unix ms, if
+	// that has not been delivered either: so long its lines have waited; 0 for none.
+	Since int64 `cbor:"41,keyasint,omitempty"`
 }
 
 // Path is the way by which a step became known.
