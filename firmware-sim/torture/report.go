@@ -211,9 +211,9 @@ func (p *printer) backlog(r *trial.DrainResult) {
 	if r == nil {
 		return
 	}
-	p.line("\n%d commands for %d lines of one slow board: %.0f/s, with a kill of its agent in the middle %.0f/s, which is %.2f (at least %.2f); "+
+	p.line("\n%d commands for %d lines of one slow board: %.0f/s, with a kill of its agent in the middle %.0f/s, which is %.2f (at least %.2f of a large one), after %v without a move; "+
 		"%d without room, %d wrong, %d overtaken, %d twice, %d superseded and %d unknown by the kill  %s", r.Commands, r.Lines, r.Undisturbed, r.Killed,
-		r.Ratio, trial.DrainRatio, r.NoRoom, r.Wrong, r.Overtaken, r.Twice, r.Superseded, r.Unknown, verdict(r.OK()))
+		r.Ratio, trial.DrainRatio, r.Gap.Round(time.Millisecond), r.NoRoom, r.Wrong, r.Overtaken, r.Twice, r.Superseded, r.Unknown, verdict(r.OK()))
 	for _, f := range r.Faults {
 		p.line("    %s", f)
 	}
