@@ -39,7 +39,7 @@ func torture(ctx context.Context, o options, dir string) *report {
 			w.failed(name, fmt.Errorf("not begun, the time or the patience is over: %w", context.Cause(ctx)))
 			continue
 		}
-		own := filepath.Join(dir, name)
+		own, began := filepath.Join(dir, name), time.Now()
 		err := os.Mkdir(own, 0o700)
 		if err == nil {
 			err = part(ctx, trial.Setup{Bin: bin, Dir: own, Seed: o.seed, Progress: progress()})
@@ -47,6 +47,7 @@ func torture(ctx context.Context, o options, dir string) *report {
 		if err != nil {
 			w.failed(name, err)
 		}
+		w.r.Parts = append(w.r.Parts, partTook{name, time.Since(began)})
 	}
 	return &w.r
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/apollo-11/apollo11/firmware-sim/torture/outage"
@@ -14,6 +15,12 @@ import (
 type tallied struct {
 	trial.Tally
 	Restart *trial.Spread `json:"restart,omitempty"`
+}
+
+// partTook is how long a part took.
+type partTook struct {
+	Name string        `json:"name"`
+	Took time.Duration `json:"took_ns"`
 }
 
 // report is everything that was found.
@@ -30,6 +37,7 @@ type report struct {
 	Orders   []trial.OrderResult   `json:"orders,omitempty"`
 	Offs     *trial.OffsResult     `json:"offs,omitempty"`
 	Backlog  *trial.DrainResult    `json:"backlog,omitempty"`
+	Parts    []partTook            `json:"parts,omitempty"`
 	Skipped  []string              `json:"skipped,omitempty"`
 	Failures []string              `json:"failures,omitempty"`
 }
@@ -54,6 +62,13 @@ func (r *report) write(w io.Writer, format string) error {
 	}
 	for _, f := range r.Failures {
 		p.line("\nFAILED: %s", f)
+	}
+	if len(r.Parts) > 1 {
+		var list []string
+		for _, t := range r.Parts {
+			list = append(list, fmt.Sprintf("%s %.0f s", t.Name, t.Took.Seconds()))
+		}
+		p.line("\n%s", strings.Join(list, ", "))
 	}
 	verdict := "nothing lost, nothing twice, nothing late; all limits hold"
 	if !r.OK {
@@ -196,9 +211,9 @@ func (p *printer) backlog(r *trial.DrainResult) {
 	if r == nil {
 		return
 	}
-	p.line("\n%d commands for %d lines of one slow board: %.0f/s, with a kill of its agent in the middle %.0f/s, which is %.2f (at least %.2f); "+
+	p.line("\n%d commands for %d lines of one slow board: %.0f/s, with a kill of its agent in the middle %.0f/s, which is %.2f (at least %.2f of a large one), after %v without a move; "+
 		"%d without room, %d wrong, %d overtaken, %d twice, %d superseded and %d unknown by the kill  %s", r.Commands, r.Lines, r.Undisturbed, r.Killed,
-		r.Ratio, trial.DrainRatio, r.NoRoom, r.Wrong, r.Overtaken, r.Twice, r.Superseded, r.Unknown, verdict(r.OK()))
+		r.Ratio, trial.DrainRatio, r.Gap.Round(time.Millisecond), r.NoRoom, r.Wrong, r.Overtaken, r.Twice, r.Superseded, r.Unknown, verdict(r.OK()))
 	for _, f := range r.Faults {
 		p.line("    %s", f)
 	}

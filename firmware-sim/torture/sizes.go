@@ -30,7 +30,7 @@ type sizes struct {
 // what docs/performance.md says of the rule.
 var (
 	usual = sizes{kills: 30, cuts: 4, windows: 4, leaves: 5, hangs: 1, finished: []int{1_000, 90_000}, restarts: 3, losses: 10_000,
-		orders: 20, offs: 3 * time.Minute, backlog: 3_000}
+		orders: 20, offs: 3 * time.Minute, backlog: 6_000}
 	little = sizes{kills: 4, cuts: 1, windows: 1, leaves: 1, hangs: 1, finished: []int{1_000}, restarts: 1, losses: 2_000,
 		orders: 2, offs: 40 * time.Second, backlog: 500}
 	promised = sizes{kills: 100, cuts: 10, windows: 12, leaves: 10, hangs: 3, finished: []int{1_000, 10_000, 90_000}, restarts: 5, losses: 10_000,

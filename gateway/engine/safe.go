@@ -117,7 +117,7 @@ func (e *Engine) supersededBy(now Now, i, o *inst) {
 	unsent, undone := e.unsent(i), !i.MayHaveRun()
 	i.By = o.Seq
 	e.unwant(i)
-	e.onTime(now, i)
+	e.heir(now, i, o)
 	i.waitAt, i.blockAt, i.blocked, i.whisperAt = 0, 0, 0, 0
 	switch {
 	case unsent && undone:
@@ -175,7 +175,7 @@ func (e *Engine) watchSafe(now Now, i *inst) {
 	if i.ReceivedAt == 0 && !i.driven && !i.late && i.lateAt == 0 {
 		wait := wire.SafeLate
 		if i.Attempt <= 1 {
-			wait = min(wait, until(now, i.Created+wire.SafeLate.Milliseconds()))
+			wait = min(wait, until(now, i.since()+wire.SafeLate.Milliseconds()))
 		}
 		if i.lateAt = now.in(wait); wait == 0 {
 			e.lateSafe(now, i)
@@ -304,6 +304,35 @@ func (n *node) away() string {
 		return "the node is offline"
 	}
 	return "the node is connected and does not answer"
+}
+
+// heir hands on how long a line has waited for its safe level: the newer one that stands
+// for an older one is late when that would have been, and an alarm goes on standing.
+// Else whoever repeats it often enough would never hear of it.
+func (e *Engine) heir(now Now, i, o *inst) {
+	if i.safe && o.safe && i.ReceivedAt == 0 && !i.driven {
+		began := i.since()
+		if i.lateAt != 0 { // a further attempt has waited since it was sent
+			began = now.Wall - (wire.SafeLate - max(0, i.lateAt-now.Mono)).Milliseconds()
+		}
+		o.Since = min(began, o.since())
+		if i.late && !o.late {
+			i.late, o.late, o.lateAt = false, true, 0
+		}
+		if o.lateAt != 0 {
+			o.lateAt = 0
+			e.watchSafe(now, o)
+		}
+	}
+	e.onTime(now, i)
+}
+
+// since is when its lines began to wait for it.
+func (i *inst) since() int64 {
+	if i.Since != 0 {
+		return i.Since
+	}
+	return i.Created
 }
 
 // onTime ends that, when the last one has been answered.

@@ -176,6 +176,9 @@ type Instruction struct {
 	// Driven says that its node has driven its lines to their safe levels for it, entered
 	// there or not.
 	Driven bool `cbor:"41,keyasint,omitempty"`
+	// Since is when something towards safe that it stands for was submitted, Unix ms, if
+	// that has not been delivered either: so long its lines have waited; 0 for none.
+	Since int64 `cbor:"42,keyasint,omitempty"`
 }
 
 // Path is the way by which a step became known.

@@ -138,6 +138,7 @@ func (t *offTrial) switchOn(ctx context.Context) error {
 
 // goThrough sends offs until all turns of trouble are over.
 func (t *offTrial) goThrough(ctx context.Context, length time.Duration, turns []troubleTurn) error {
+	outer := ctx
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var others sync.WaitGroup
@@ -158,7 +159,7 @@ func (t *offTrial) goThrough(ctx context.Context, length time.Duration, turns []
 	}
 	stop()
 	others.Wait()
-	return errors.Join(err, sent, told)
+	return errors.Join(outer.Err(), err, sent, told)
 }
 
 // turn plays some kinds of trouble at a time.
