@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/apollo-11/apollo11/gateway/api"
 	"github.com/apollo-11/apollo11/gateway/scada"
@@ -83,6 +84,10 @@ func showTask(a *app, v scada.TaskView) error {
 	field("updated", moment(v.Updated))
 	field("ttl", visible(v.TTL))
 	field("not after", moment(v.NotAfter))
+	if len(v.Instructions) > 0 && v.Instructions[0].TimeoutMs != 0 {
+		// What the gateway has resolved it to: the task need not say it.
+		field("limit", (time.Duration(v.Instructions[0].TimeoutMs)*time.Millisecond).String()+" an execution")
+	}
 	field("priority", visible(v.Priority))
 	keys := make([]string, 0, len(v.Metadata))
 	for k := range v.Metadata {

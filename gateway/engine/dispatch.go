@@ -183,10 +183,7 @@ func (e *Engine) inOrderAtLine(i *inst, m *wire.Instruction) {
 // limit is the time limit of one execution: what the task names, or what fits what it
 // does.
 func (i *inst) limit(cfg Config) time.Duration {
-	if i.TimeoutMs != 0 {
-		return time.Duration(i.TimeoutMs) * time.Millisecond
-	}
-	return max(cfg.DefaultTimeout, wire.TimeoutFor(i.task.act))
+	return time.Duration(wire.LimitMs(i.task.act, i.TimeoutMs, cfg.DefaultTimeout)) * time.Millisecond
 }
 
 // newAttempt allots the next token (A5).

@@ -99,6 +99,36 @@ func TestACancelEndsTheLeaseOfWhatHasSucceeded(t *testing.T) {
 	}
 }
 
+// TestA20_TheLimitThatIsSentLeavesRoomForTheWork: a limit as short as the work is raised
+// (docs/wire.md), or the agent would find that the work does not fit any more; and what was
+// resolved is what whoever asks is told.
+func TestA20_TheLimitThatIsSentLeavesRoomForTheWork(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"intent=gpio.pulse pin=valve width=3m timeout=3m":  3*time.Minute + wire.TimeoutRoom,
+		"intent=gpio.pulse pin=valve width=3m timeout=10m": 10 * time.Minute,
+		"intent=gpio.pulse pin=valve width=3m":             3*time.Minute + wire.TimeoutRoom,
+		"pin=valve level=1 timeout=2s":                     2 * time.Second,
+		"pin=valve level=1":                                20 * time.Second, // as it is configured
+	} {
+		h := newHarness(t)
+		h.cfg.DefaultTimeout = 20 * time.Second
+		h.boot()
+		h.block("hello pump-1 pins=valve:0")
+		h.log.step(h.eng, h.now, h.submit(parseCommand(t, "submit node=pump-1 "+text)))
+		r := h.eng.Ready(h.now)
+		sent := time.Duration(0)
+		for _, s := range r.Effects.Sends {
+			if m, ok := s.Msg.(*wire.Instruction); ok {
+				sent = time.Duration(m.TimeoutMs) * time.Millisecond
+			}
+		}
+		h.finish(&r)
+		if told := time.Duration(h.log.insts[1].TimeoutMs) * time.Millisecond; sent != want || told != want {
+			t.Errorf("%s: sent %v, told %v, want %v", text, sent, told, want)
+		}
+	}
+}
+
 // TestTenThousandEndAtOnceInTime: what waits at one line for a node that is away ends in
 // the same moment.
 func TestTenThousandEndAtOnceInTime(t *testing.T) {

@@ -56,6 +56,7 @@ func (p plant) input(g *simGateway, in engine.Input) engine.Input {
 		if p == plantInsistence && x.Spec.Intent == "valve.turn" {
 			c := *x
 			c.Spec.Intent = wire.IntentGPIOWrite
+			c.Spec.Means(wire.Act{Traits: wire.TraitsOf(c.Spec.Intent)}) // its arguments are still those of another
 			return &c
 		}
 	case *engine.Uplink:

@@ -175,11 +175,12 @@ func (e *Engine) create(now Now, in *Submit, id string, sum [16]byte, nodes []st
 	t := newTask(Task{ID: id, First: first, Count: uint32(len(nodes)), Spec: s, Sum: sum,
 		Created: now.Wall, Source: in.Source, Trace: trace})
 	t.insts = make([]*inst, 0, len(nodes))
+	limit := wire.LimitMs(t.act, s.TimeoutMs, e.cfg.DefaultTimeout) // as it is resolved, for whoever asks
 	var warnings []string
 	for k, name := range nodes {
 		i := e.inst(t, Instruction{
 			Seq: first + uint64(k), Task: id, Node: name, Created: now.Wall, Intent: s.Intent, Args: s.Args,
-			NotAfter: notAfter, TimeoutMs: s.TimeoutMs, Priority: s.Priority, Trace: trace, Retry: retry})
+			NotAfter: notAfter, TimeoutMs: limit, Priority: s.Priority, Trace: trace, Retry: retry})
 		i.limitFrom(now)
 		i.node.behind(i)
 		e.move(now, i, StatePending, Entry{What: WhatSubmitted, Actor: in.Source.Actor, Path: in.Path})
