@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -174,5 +175,79 @@ func TestANewNumberIsAboveWhatTheNodeHasSeen(t *testing.T) {
 		if i := h.log.insts[1]; i.Order != want {
 			t.Errorf("the node has seen %s, the first instruction is %+v", top, i)
 		}
+	}
+}
+
+// TestOnlyTheSameIsShared: one record stands for two ways to safe if nothing is between
+// them on any of their lines, and neither ends before the other.
+func TestOnlyTheSameIsShared(t *testing.T) {
+	const off = "submit node=pump-1 pin=valve level=0"
+	for name, c := range map[string]struct {
+		first, second string
+		want          int
+	}{
+		"the same":              {off, off, 1},
+		"a limit now":           {off, off + " ttl=1h", 2},
+		"a limit before":        {off + " ttl=1s", off, 2},
+		"the same limit again":  {off + " ttl=1h", off + " ttl=1h", 2},
+		"a longer one":          {off + " ttl=1s", off + " ttl=1h", 2},
+		"something on its line": {off + "\nsubmit node=pump-1 pin=valve level=1", off, 3},
+		"something on one of its lines": {"submit node=pump-1 intent=gpio.safe\nsubmit node=pump-1 intent=gpio.release pin=lamp\nsubmit node=pump-1 pin=lamp level=1",
+			"submit node=pump-1 intent=gpio.safe", 4},
+	} {
+		h := newHarness(t)
+		h.block("hello pump-1 pins=valve:0,lamp:0\ngoodbye pump-1")
+		for line := range strings.SplitSeq(c.first, "\n") {
+			h.block(line)
+		}
+		h.block(c.second)
+		if n := len(h.log.insts); n != c.want {
+			t.Errorf("%s: %d instructions, want %d", name, n, c.want)
+		}
+	}
+}
+
+// TestWhatIsHeldIsBounded: more pins than any board has are all of them.
+func TestWhatIsHeldIsBounded(t *testing.T) {
+	h := newHarness(t)
+	h.cfg.Capacity = 10_000
+	h.boot()
+	for k := range wire.MaxLines + 1 {
+		h.block(fmt.Sprintf("submit node=pump-1 intent=gpio.safe pin=p%d", k))
+		if list := h.eng.Holds(); len(list) != 1 || list[0].All != (k == wire.MaxLines) || !list[0].All && len(list[0].Pins) != k+1 {
+			t.Fatalf("after %d: %+v", k+1, list)
+		}
+	}
+}
+
+// TestAHoldHindersNoReboot, after which everything is at its safe level; what else may
+// move anything is refused, and so is nothing that has no safe level.
+func TestAHoldHindersNoReboot(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello pump-1 pins=valve:0,horn:-")
+	h.block("submit node=pump-1 intent=gpio.safe")
+	for line, refused := range map[string]bool{"intent=reboot": false, "intent=mix.paint": true, "intent=gpio.read pin=valve": false,
+		"pin=horn level=1": false, "pin=valve level=1": true, "pin=valve level=0": false, "intent=gpio.pulse pin=valve level=0 width=1s": true} {
+		if out := h.block("submit node=pump-1 " + line); strings.Contains(out, "held at its safe level") || strings.Contains(out, "held at the safe level on node") {
+			if !refused {
+				t.Errorf("%s:\n%s", line, out)
+			}
+		} else if refused {
+			t.Errorf("%s:\n%s", line, out)
+		}
+	}
+}
+
+// TestAllOutputsAreOneFrame: the narrowband carries ten a second, and a board has 256
+// lines.
+func TestAllOutputsAreOneFrame(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello pump-1 pins=valve:0,lamp:0,fan:1\nnarrowband pump-1 up\nsubmit node=pump-1 intent=gpio.safe\nsubmit node=pump-1 pin=fan level=1")
+	out := h.block("advance 600ms")
+	if n := strings.Count(out, " safe 1 line="); n != 1 || !strings.Contains(out, " safe 1 line=0000\n") {
+		t.Errorf("%d frames for all:\n%s", n, out)
+	}
+	if n := strings.Count(out, " safe 2 line="); n != 1 || strings.Contains(out, " safe 2 line=0000\n") {
+		t.Errorf("%d frames for one:\n%s", n, out)
 	}
 }
