@@ -251,3 +251,81 @@ func TestAllOutputsAreOneFrame(t *testing.T) {
 		t.Errorf("%d frames for one:\n%s", n, out)
 	}
 }
+
+// TestAWriteStandsForNoRelease: what ends a hold is not what the level of the output is.
+func TestAWriteStandsForNoRelease(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello pump-1 pins=valve:0\nsubmit node=pump-1 intent=gpio.safe pin=valve")
+	h.block("event pump-1 seq=1 processed ok")
+	h.block("goodbye pump-1\nsubmit node=pump-1 intent=gpio.release pin=valve")
+	h.block("submit node=pump-1 pin=valve level=0")
+	if out := h.block("hello pump-1 pins=valve:0 next=2"); !strings.Contains(out, "-> send pump-1 instruction 2 ") || h.log.insts[2].By != 0 {
+		t.Errorf("the release does not go out:\n%s", out)
+	}
+	// A gpio.safe does: it is held again.
+	h.block("goodbye pump-1\nsubmit node=pump-1 intent=gpio.release pin=valve")
+	h.block("submit node=pump-1 intent=gpio.safe pin=valve")
+	if i := h.log.insts[4]; i.State != engine.StateCancelled || i.Reason != engine.ReasonSuperseded {
+		t.Errorf("the older release is %v", i.State)
+	}
+}
+
+// TestAnAnswerNamesAFewOfMany that it stands for, and counts them all.
+func TestAnAnswerNamesAFewOfMany(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello pump-1 pins=valve:0\ngoodbye pump-1\nsubmit node=pump-1 pin=valve level=1 count=300")
+	r := h.eng.Ready(h.now)
+	h.finish(&r)
+	h.log.step(h.eng, h.now, h.input(parseCommand(t, "submit node=pump-1 intent=gpio.safe")))
+	r = h.eng.Ready(h.now)
+	for _, p := range r.Effects.Replies {
+		if a := p.Accepted; a == nil || len(a.Superseded) != 20 {
+			t.Errorf("%+v", p)
+		}
+	}
+	if len(r.Effects.Replies) != 1 {
+		t.Errorf("%d replies", len(r.Effects.Replies))
+	}
+	h.finish(&r)
+}
+
+// TestARenewalEndsNothingThatWasSent, and keeps the limit that it has.
+func TestARenewalEndsNothingThatWasSent(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello pump-1 pins=valve:0\nsubmit node=pump-1 pin=valve level=1 max_on=10m")
+	h.block("submit node=pump-1 pin=valve level=1 max_on=10m ttl=1h\nsubmit node=pump-1 pin=valve level=1 max_on=10m")
+	if i := h.log.insts[1]; i.By != 0 || i.State != engine.StateDispatched || i.NotAfter != 0 {
+		t.Errorf("the first, which was sent, is %v, by %d, not after %d", i.State, i.By, i.NotAfter)
+	}
+	if i := h.log.insts[2]; i.By != 3 || i.State != engine.StateCancelled || i.NotAfter != h.now.Wall+3_600_000 {
+		t.Errorf("the second is %v, by %d, not after %d", i.State, i.By, i.NotAfter)
+	}
+	if i := h.log.insts[3]; i.By != 0 || i.NotAfter != h.now.Wall+600_000 {
+		t.Errorf("the third is %v, by %d, not after %d", i.State, i.By, i.NotAfter)
+	}
+}
+
+// TestWhatIsResentWithoutEndIsToldNowAndThen: a timeline has an end.
+func TestWhatIsResentWithoutEndIsToldNowAndThen(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello pump-1 pins=valve:0\nsubmit node=pump-1 pin=valve level=0")
+	sent := strings.Count(h.block("advance 6h pump-1"), "-> send pump-1 instruction 1 ")
+	entries := strings.Count(h.block("timeline 1"), "resent")
+	if sent < 1000 || entries < 8 || entries > 30 {
+		t.Errorf("sent %d times, %d entries", sent, entries)
+	}
+}
+
+// TestAWithdrawnRetryIsStoppedAtItsAgent: its last attempt may still be there.
+func TestAWithdrawnRetryIsStoppedAtItsAgent(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello pump-1 pins=horn:-,valve:0\nsubmit node=pump-1 intent=gpio.read pin=valve\nsubmit node=pump-1 pin=valve level=1 retry=5,1m,1m timeout=1s")
+	h.block("event pump-1 seq=2 started")
+	h.block("advance 1m pump-1")
+	if i := h.log.insts[2]; i.State != engine.StateRetrying || i.Code != wire.CodeNone {
+		t.Fatalf("%v, %v", i.State, i.Code)
+	}
+	if out := h.block("submit node=pump-1 pin=valve level=0"); !strings.Contains(out, "-> send pump-1 cancel 2 #2 ") || h.log.insts[2].By != 3 {
+		t.Errorf("its agent is not told:\n%s", out)
+	}
+}
