@@ -329,3 +329,17 @@ func TestAWithdrawnRetryIsStoppedAtItsAgent(t *testing.T) {
 		t.Errorf("its agent is not told:\n%s", out)
 	}
 }
+
+// TestACancelledWayToSafeIsNotTriedAgain when its attempt fails meanwhile, or its number is
+// too low for its agent.
+func TestACancelledWayToSafeIsNotTriedAgain(t *testing.T) {
+	for _, code := range []string{"io", "busy", "superseded", "unknown"} {
+		h := newHarness(t)
+		h.block("hello pump-1 pins=valve:0\nsubmit node=pump-1 pin=valve level=0 retry=0,1s,1s")
+		h.block("event pump-1 seq=1 received\ncancel seq=1")
+		out := h.block("event pump-1 seq=1 processed "+code) + h.block("advance 10m pump-1")
+		if strings.Contains(out, "-> send pump-1 instruction 1 ") || !h.log.insts[1].State.Settled() {
+			t.Errorf("%s: %v:\n%s", code, h.log.insts[1].State, out)
+		}
+	}
+}
