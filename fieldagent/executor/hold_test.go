@@ -124,3 +124,57 @@ func TestB34_WhatIsDrivenBeyondTheReserveIsAlwaysTold(t *testing.T) {
 		}
 	}
 }
+
+// The journal may be cut anywhere: no end of a gpio.safe is in it without what it holds.
+func TestAHoldIsWrittenDownBeforeTheEndOfItsSafe(t *testing.T) {
+	const kindEvent, kindHold = 4, 14
+	b := newBench(t, config(1))
+	b.welcome(0)
+	b.deliver(1, "a", "hold")
+	held := false
+	for _, r := range b.finish(1, wire.CodeOK).Records {
+		held = held || kindOf(t, r) == kindHold
+		if kindOf(t, r) == kindEvent && !held {
+			t.Error("the end comes first")
+		}
+	}
+	if !held {
+		t.Error("the hold is not written down")
+	}
+}
+
+// safety.md 9: what was refused is not driven later by a copy, and no copy is driven while
+// somebody works there, welcome or not.
+func TestNoCopyIsDrivenAgainstAHand(t *testing.T) {
+	b := newBench(t, config(1))
+	b.welcome(0)
+	b.deliver(1, "a", "safe")
+	b.finish(1, wire.CodeOK)
+	b.step(executor.Hand{Local: true})
+	if e := ends(b.deliver(2, "a", "safe")); e[2] != wire.CodeLocal {
+		t.Fatalf("told %v", e)
+	}
+	if out := b.deliver(1, "a", "safe"); len(out.Urgent) != 0 {
+		t.Error("a copy of what was driven is driven under LOCAL")
+	}
+	b.step(executor.Hand{})
+	if out := b.deliver(2, "a", "safe"); len(out.Urgent) != 0 {
+		t.Error("a copy of what was refused is driven later")
+	}
+	if out := b.deliver(1, "a", "safe"); len(out.Urgent) != 1 {
+		t.Error("and a copy of what was driven is not")
+	}
+	b.step(executor.Finished{Token: token(1), Again: true, Result: executor.Result{Code: wire.CodeOK}})
+	b.session++
+	b.step(executor.Connected{Session: b.session})
+	b.greet(&wire.Welcome{Refused: "two boards have this name"})
+	if out := b.deliver(2, "a", "safe"); len(out.Urgent) != 0 {
+		t.Error("not welcome: a copy of what was refused is driven later")
+	}
+	b.step(executor.Hand{Local: true})
+	for seq := uint64(1); seq <= 3; seq++ {
+		if out := b.deliver(seq, "a", "safe"); len(out.Urgent) != 0 {
+			t.Errorf("not welcome: %d is driven under LOCAL", seq)
+		}
+	}
+}

@@ -259,3 +259,39 @@ func contactAfterLoss(t *testing.T) bool {
 	})
 	return out.Contact
 }
+
+// fullCard has no room for an append.
+type fullCard struct {
+	*site
+	wrote [][]byte
+	fails error
+}
+
+func (f *fullCard) Append(...[]byte) error { return journal.ErrFull }
+
+func (f *fullCard) Rewrite(records [][]byte) error {
+	if f.fails != nil {
+		return f.fails
+	}
+	f.wrote = records
+	return f.site.Rewrite(records)
+}
+
+// A card without room for an append takes the whole journal anew: nothing is done before
+// that, and nothing at all if it fails.
+func TestAFullCardIsWrittenAnew(t *testing.T) {
+	for _, fails := range []error{nil, errors.New("no room at all")} {
+		s := newSite(t)
+		card := &fullCard{site: s, fails: fails}
+		s.performer = round.New(s.core, card, s, s.clock, 0)
+		s.give(s.deliver(1, time.Minute))
+		if fails != nil {
+			s.want("died")
+			continue
+		}
+		s.want("durable", "start 1")
+		if len(card.wrote) != len(s.core.Snapshot()) {
+			t.Errorf("written were %d records, the core has %d", len(card.wrote), len(s.core.Snapshot()))
+		}
+	}
+}

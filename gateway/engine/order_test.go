@@ -210,9 +210,27 @@ func TestB25_TokensAreReservedByThemselves(t *testing.T) {
 	h.cfg.Reserve = 10
 	h.boot()
 	h.block("hello pump-1\nsubmit node=pump-1 retry=100,1ms,1ms")
-	for range 40 {
+	for range 46 {
 		h.block("event pump-1 seq=1 processed busy")
 		h.block("advance 1s pump-1")
+	}
+	old := h.log.clone()
+	for range 5 {
+		h.block("event pump-1 seq=1 processed busy")
+		h.block("advance 1s pump-1")
+	}
+	given := h.log.counters.NextToken
+	if old.reserved == h.log.reserved { // what is lost is within the block
+		h.log = old
+		h.boot()
+		h.block("submit node=pump-2\nhello pump-2")
+		for _, i := range h.log.insts {
+			if i.Node == "pump-2" && i.Token.Seq < given {
+				t.Errorf("token %d is given out again, %d were", i.Token.Seq, given-1)
+			}
+		}
+	} else {
+		t.Errorf("reserved %+v, and before %+v: another number of rounds would show what is lost", h.log.reserved, old.reserved)
 	}
 	if c, r := h.log.counters, h.log.reserved; c.NextToken < 40 || c.NextToken > r.Token || c.NextSeq > r.Seq {
 		t.Errorf("given out up to %+v, reserved %+v", c, r)

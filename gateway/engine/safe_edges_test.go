@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -173,6 +174,172 @@ func TestANewNumberIsAboveWhatTheNodeHasSeen(t *testing.T) {
 		h.block("submit node=pump-1 pin=valve level=0")
 		if i := h.log.insts[1]; i.Order != want {
 			t.Errorf("the node has seen %s, the first instruction is %+v", top, i)
+		}
+	}
+}
+
+// TestOnlyTheSameIsShared: one record stands for two ways to safe if nothing is between
+// them on any of their lines, and neither ends before the other.
+func TestOnlyTheSameIsShared(t *testing.T) {
+	const off = "submit node=pump-1 pin=valve level=0"
+	for name, c := range map[string]struct {
+		first, second string
+		want          int
+	}{
+		"the same":              {off, off, 1},
+		"a limit now":           {off, off + " ttl=1h", 2},
+		"a limit before":        {off + " ttl=1s", off, 2},
+		"the same limit again":  {off + " ttl=1h", off + " ttl=1h", 2},
+		"a longer one":          {off + " ttl=1s", off + " ttl=1h", 2},
+		"something on its line": {off + "\nsubmit node=pump-1 pin=valve level=1", off, 3},
+		"something on one of its lines": {"submit node=pump-1 intent=gpio.safe\nsubmit node=pump-1 intent=gpio.release pin=lamp\nsubmit node=pump-1 pin=lamp level=1",
+			"submit node=pump-1 intent=gpio.safe", 4},
+	} {
+		h := newHarness(t)
+		h.block("hello pump-1 pins=valve:0,lamp:0\ngoodbye pump-1")
+		for line := range strings.SplitSeq(c.first, "\n") {
+			h.block(line)
+		}
+		h.block(c.second)
+		if n := len(h.log.insts); n != c.want {
+			t.Errorf("%s: %d instructions, want %d", name, n, c.want)
+		}
+	}
+}
+
+// TestWhatIsHeldIsBounded: more pins than any board has are all of them.
+func TestWhatIsHeldIsBounded(t *testing.T) {
+	h := newHarness(t)
+	h.cfg.Capacity = 10_000
+	h.boot()
+	for k := range wire.MaxLines + 1 {
+		h.block(fmt.Sprintf("submit node=pump-1 intent=gpio.safe pin=p%d", k))
+		if list := h.eng.Holds(); len(list) != 1 || list[0].All != (k == wire.MaxLines) || !list[0].All && len(list[0].Pins) != k+1 {
+			t.Fatalf("after %d: %+v", k+1, list)
+		}
+	}
+}
+
+// TestAHoldHindersNoReboot, after which everything is at its safe level; what else may
+// move anything is refused, and so is nothing that has no safe level.
+func TestAHoldHindersNoReboot(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello pump-1 pins=valve:0,horn:-")
+	h.block("submit node=pump-1 intent=gpio.safe")
+	for line, refused := range map[string]bool{"intent=reboot": false, "intent=mix.paint": true, "intent=gpio.read pin=valve": false,
+		"pin=horn level=1": false, "pin=valve level=1": true, "pin=valve level=0": false, "intent=gpio.pulse pin=valve level=0 width=1s": true} {
+		if out := h.block("submit node=pump-1 " + line); strings.Contains(out, "held at its safe level") || strings.Contains(out, "held at the safe level on node") {
+			if !refused {
+				t.Errorf("%s:\n%s", line, out)
+			}
+		} else if refused {
+			t.Errorf("%s:\n%s", line, out)
+		}
+	}
+}
+
+// TestAllOutputsAreOneFrame: the narrowband carries ten a second, and a board has 256
+// lines.
+func TestAllOutputsAreOneFrame(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello pump-1 pins=valve:0,lamp:0,fan:1\nnarrowband pump-1 up\nsubmit node=pump-1 intent=gpio.safe\nsubmit node=pump-1 pin=fan level=1")
+	out := h.block("advance 600ms")
+	if n := strings.Count(out, " safe 1 line="); n != 1 || !strings.Contains(out, " safe 1 line=0000\n") {
+		t.Errorf("%d frames for all:\n%s", n, out)
+	}
+	if n := strings.Count(out, " safe 2 line="); n != 1 || strings.Contains(out, " safe 2 line=0000\n") {
+		t.Errorf("%d frames for one:\n%s", n, out)
+	}
+}
+
+// TestAWriteStandsForNoRelease: what ends a hold is not what the level of the output is.
+func TestAWriteStandsForNoRelease(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello pump-1 pins=valve:0\nsubmit node=pump-1 intent=gpio.safe pin=valve")
+	h.block("event pump-1 seq=1 processed ok")
+	h.block("goodbye pump-1\nsubmit node=pump-1 intent=gpio.release pin=valve")
+	h.block("submit node=pump-1 pin=valve level=0")
+	if out := h.block("hello pump-1 pins=valve:0 next=2"); !strings.Contains(out, "-> send pump-1 instruction 2 ") || h.log.insts[2].By != 0 {
+		t.Errorf("the release does not go out:\n%s", out)
+	}
+	// A gpio.safe does: it is held again.
+	h.block("goodbye pump-1\nsubmit node=pump-1 intent=gpio.release pin=valve")
+	h.block("submit node=pump-1 intent=gpio.safe pin=valve")
+	if i := h.log.insts[4]; i.State != engine.StateCancelled || i.Reason != engine.ReasonSuperseded {
+		t.Errorf("the older release is %v", i.State)
+	}
+}
+
+// TestAnAnswerNamesAFewOfMany that it stands for, and counts them all.
+func TestAnAnswerNamesAFewOfMany(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello pump-1 pins=valve:0\ngoodbye pump-1\nsubmit node=pump-1 pin=valve level=1 count=300")
+	r := h.eng.Ready(h.now)
+	h.finish(&r)
+	h.log.step(h.eng, h.now, h.input(parseCommand(t, "submit node=pump-1 intent=gpio.safe")))
+	r = h.eng.Ready(h.now)
+	for _, p := range r.Effects.Replies {
+		if a := p.Accepted; a == nil || len(a.Superseded) != 20 {
+			t.Errorf("%+v", p)
+		}
+	}
+	if len(r.Effects.Replies) != 1 {
+		t.Errorf("%d replies", len(r.Effects.Replies))
+	}
+	h.finish(&r)
+}
+
+// TestARenewalEndsNothingThatWasSent, and keeps the limit that it has.
+func TestARenewalEndsNothingThatWasSent(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello pump-1 pins=valve:0\nsubmit node=pump-1 pin=valve level=1 max_on=10m")
+	h.block("submit node=pump-1 pin=valve level=1 max_on=10m ttl=1h\nsubmit node=pump-1 pin=valve level=1 max_on=10m")
+	if i := h.log.insts[1]; i.By != 0 || i.State != engine.StateDispatched || i.NotAfter != 0 {
+		t.Errorf("the first, which was sent, is %v, by %d, not after %d", i.State, i.By, i.NotAfter)
+	}
+	if i := h.log.insts[2]; i.By != 3 || i.State != engine.StateCancelled || i.NotAfter != h.now.Wall+3_600_000 {
+		t.Errorf("the second is %v, by %d, not after %d", i.State, i.By, i.NotAfter)
+	}
+	if i := h.log.insts[3]; i.By != 0 || i.NotAfter != h.now.Wall+600_000 {
+		t.Errorf("the third is %v, by %d, not after %d", i.State, i.By, i.NotAfter)
+	}
+}
+
+// TestWhatIsResentWithoutEndIsToldNowAndThen: a timeline has an end.
+func TestWhatIsResentWithoutEndIsToldNowAndThen(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello pump-1 pins=valve:0\nsubmit node=pump-1 pin=valve level=0")
+	sent := strings.Count(h.block("advance 6h pump-1"), "-> send pump-1 instruction 1 ")
+	entries := strings.Count(h.block("timeline 1"), "resent")
+	if sent < 1000 || entries < 8 || entries > 30 {
+		t.Errorf("sent %d times, %d entries", sent, entries)
+	}
+}
+
+// TestAWithdrawnRetryIsStoppedAtItsAgent: its last attempt may still be there.
+func TestAWithdrawnRetryIsStoppedAtItsAgent(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello pump-1 pins=horn:-,valve:0\nsubmit node=pump-1 intent=gpio.read pin=valve\nsubmit node=pump-1 pin=valve level=1 retry=5,1m,1m timeout=1s")
+	h.block("event pump-1 seq=2 started")
+	h.block("advance 1m pump-1")
+	if i := h.log.insts[2]; i.State != engine.StateRetrying || i.Code != wire.CodeNone {
+		t.Fatalf("%v, %v", i.State, i.Code)
+	}
+	if out := h.block("submit node=pump-1 pin=valve level=0"); !strings.Contains(out, "-> send pump-1 cancel 2 #2 ") || h.log.insts[2].By != 3 {
+		t.Errorf("its agent is not told:\n%s", out)
+	}
+}
+
+// TestACancelledWayToSafeIsNotTriedAgain when its attempt fails meanwhile, or its number is
+// too low for its agent.
+func TestACancelledWayToSafeIsNotTriedAgain(t *testing.T) {
+	for _, code := range []string{"io", "busy", "superseded", "unknown"} {
+		h := newHarness(t)
+		h.block("hello pump-1 pins=valve:0\nsubmit node=pump-1 pin=valve level=0 retry=0,1s,1s")
+		h.block("event pump-1 seq=1 received\ncancel seq=1")
+		out := h.block("event pump-1 seq=1 processed "+code) + h.block("advance 10m pump-1")
+		if strings.Contains(out, "-> send pump-1 instruction 1 ") || !h.log.insts[1].State.Settled() {
+			t.Errorf("%s: %v:\n%s", code, h.log.insts[1].State, out)
 		}
 	}
 }

@@ -229,3 +229,21 @@ func TestB28_TheOtherGetsTheLatestWaysToSafe(t *testing.T) {
 		}
 	}
 }
+
+// TestB28_NeverIsNoAnswer: who has not got a way to safe gets it again.
+func TestB28_NeverIsNoAnswer(t *testing.T) {
+	h := newHarness(t)
+	h.block("hello a nonce=1 pins=p1:0\nsubmit node=a intent=gpio.safe pin=p1")
+	h.block("event a seq=1 processed ok")
+	h.block("goodbye a lost\nhello a nonce=2 next=2 first=2 pins=p1:0")
+	h.block("goodbye a lost\nhello a nonce=1 next=2 first=2 pins=p1:0")
+	for _, answer := range []string{"report a never seq=1", "report a done ok seq=1"} {
+		if out := h.block("goodbye a lost\nhello a nonce=2 next=2 first=2 pins=p1:0"); !strings.Contains(out, "-> send a instruction 1 ") {
+			t.Errorf("before %q it is not sent:\n%s", answer, out)
+		}
+		h.block(answer)
+	}
+	if out := h.block("goodbye a lost\nhello a nonce=2 next=2 first=2 pins=p1:0"); strings.Contains(out, "-> send a instruction 1 ") {
+		t.Errorf("answered, and sent again:\n%s", out)
+	}
+}
