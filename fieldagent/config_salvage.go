@@ -2,6 +2,7 @@ package fieldagent
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"regexp"
@@ -16,19 +17,23 @@ import (
 // safe levels are beyond doubt. The error has what is wrong with it.
 func (c *Config) Salvage(file string) error {
 	faults := c.ReadFile(file)
-	if faults == nil {
-		return nil
-	}
 	f, err := os.Open(file)
 	if err != nil {
 		return faults
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxConfigBytes))
 	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(faults, err)
+		return faults // which has it
 	}
 	var doc yaml.Node
-	if yaml.Unmarshal(b, &doc) != nil || len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
+	err = yaml.Unmarshal(b, &doc)
+	if faults == nil && err == nil && len(doc.Content) == 0 {
+		return fmt.Errorf("config %s is empty", file)
+	}
+	if faults == nil {
+		return nil
+	}
+	if err != nil || len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
 		c.scan(b)
 		return faults
 	}

@@ -107,7 +107,8 @@ func (a *Agent) keepMap(board gpio.Board, maps ...[]gpio.PinConfig) error {
 // ReadInForce reads the map that was in force. The error is fs.ErrNotExist where no
 // agent has worked yet.
 func ReadInForce(data string) (m InForce, err error) {
-	f, err := os.Open(filepath.Join(data, MapFile))
+	name := filepath.Join(data, MapFile)
+	f, err := os.Open(name)
 	if err != nil {
 		return m, err
 	}
@@ -116,16 +117,19 @@ func ReadInForce(data string) (m InForce, err error) {
 		return m, err
 	}
 	if len(b) > maxMapBytes {
-		return m, fmt.Errorf("%s has more than %d bytes", MapFile, maxMapBytes)
+		return m, fmt.Errorf("%s has more than %d bytes", name, maxMapBytes)
+	}
+	if len(b) == 0 {
+		return m, fmt.Errorf("%s is empty", name)
 	}
 	if err := json.Unmarshal(b, &m); err != nil {
-		return m, fmt.Errorf("%s: %w", MapFile, err)
+		return m, fmt.Errorf("%s: %w", name, err)
 	}
 	if m.Version != mapVersion {
-		return m, fmt.Errorf("%s has version %d, this program reads %d", MapFile, m.Version, mapVersion)
+		return m, fmt.Errorf("%s has version %d, this program reads %d", name, m.Version, mapVersion)
 	}
 	if len(m.Pins) > gpio.MaxPins*2 {
-		return m, fmt.Errorf("%s lists %d pins", MapFile, len(m.Pins))
+		return m, fmt.Errorf("%s lists %d pins", name, len(m.Pins))
 	}
 	return m, nil
 }

@@ -1,7 +1,7 @@
 package wire
 
-// SafeReport is what a gpio.safe has done, in the payload of its result. Names are those
-// of the pin map.
+// SafeReport is what a gpio.safe or a gpio.release has done, in the payload of its
+// result. Names are those of the pin map.
 type SafeReport struct {
 	// Driven are at their safe levels, and held there.
 	Driven []string
@@ -10,6 +10,8 @@ type SafeReport struct {
 	// NotMoved are outputs without a safe level: there is no way to safe for them, and
 	// whoever asked for one must hear that.
 	NotMoved []string
+	// Released are those that a gpio.release has let go of; nil if that is not known.
+	Released []string
 	// Unlisted counts the names for which the payload has no room.
 	Unlisted int
 }
@@ -26,7 +28,7 @@ func (r SafeReport) Map() map[string]any {
 	for _, l := range []struct {
 		key   string
 		names []string
-	}{{"not_moved", r.NotMoved}, {"newer", r.Newer}, {"driven", r.Driven}} {
+	}{{"not_moved", r.NotMoved}, {"newer", r.Newer}, {"driven", r.Driven}, {"pins", r.Released}} {
 		var list []any
 		for _, name := range l.names {
 			if room -= len(name) + 2; room < 0 { // two bytes are the longest head of a name
@@ -37,6 +39,9 @@ func (r SafeReport) Map() map[string]any {
 		}
 		if list != nil {
 			m[l.key] = list
+		}
+		if l.key == "pins" && l.names != nil && list == nil {
+			m[l.key] = []any{}
 		}
 	}
 	if left > 0 {
@@ -58,7 +63,11 @@ func SafeReportOf(m map[string]any) SafeReport {
 	if !ok || n < 0 {
 		n = 0
 	}
-	return SafeReport{Driven: nameList(m["driven"]), Newer: nameList(m["newer"]), NotMoved: nameList(m["not_moved"]), Unlisted: int(n)}
+	r := SafeReport{Driven: nameList(m["driven"]), Newer: nameList(m["newer"]), NotMoved: nameList(m["not_moved"]), Unlisted: int(n)}
+	if list, ok := m["pins"].([]any); ok {
+		r.Released = append([]string{}, nameList(list)...)
+	}
+	return r
 }
 
 func nameList(v any) []string {

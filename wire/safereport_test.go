@@ -15,6 +15,7 @@ func TestSafeReportsAreReadBack(t *testing.T) {
 	for name, r := range map[string]wire.SafeReport{
 		"nothing": {}, "all": {Driven: []string{"a", "b"}, Newer: []string{"c"}, NotMoved: []string{"d"}, Unlisted: 3},
 		"not moved": {NotMoved: []string{"lamp"}},
+		"released":  {Released: []string{"a", "b"}, Unlisted: 1}, "nothing was held": {Released: []string{}},
 	} {
 		viaCBOR, err := wire.DecodeMap(rawMap(t, r.Map()))
 		if err != nil {

@@ -99,7 +99,8 @@ func openSafe(ctx context.Context, file, kind, data string, log *slog.Logger) (b
 		look = errors.Join(look, err)
 	}
 	if look != nil && len(force.Pins) == 0 && len(cfg.Pins) == 0 {
-		return nil, force, nil, fmt.Errorf("%w: nothing says what to drive: %w", ErrUsage, look)
+		return nil, force, nil, fmt.Errorf("%w: nothing says what to drive, nothing was moved: %w\n%s", ErrUsage, look,
+			"mend the file, or name the agent's data directory, which holds "+fieldagent.MapFile+" once it has run: --data DIR")
 	}
 	cfg.GPIO = backEnd(kind, cfg.GPIO, force.GPIO, look)
 	if force.GPIO != "" && force.GPIO != cfg.GPIO {

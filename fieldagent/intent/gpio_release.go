@@ -31,5 +31,5 @@ func (b Board) release(ctx context.Context, a wire.GPIORelease, r Request) Resul
 	if err != nil {
 		return pinResult(err)
 	}
-	return Result{Code: wire.CodeOK, Values: map[string]any{"pins": texts(pins)}}
+	return Result{Code: wire.CodeOK, Values: wire.SafeReport{Released: append([]string{}, pins...)}.Map()}
 }

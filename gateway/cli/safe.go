@@ -214,18 +214,27 @@ func (o *verb) ended(a *app, node string) func(scada.TaskView, []byte) error {
 
 func (a *app) tellSafe(path, node string, good bool, r wire.SafeReport) {
 	switch {
+	case path == "release" && good && len(r.Released) > 0:
+		a.print("%s: released: %s; nothing was moved\n", visible(node), listed(r.Released, r.Unlisted))
+	case path == "release" && good && r.Released != nil:
+		a.print("%s: nothing was held there; nothing was moved\n", visible(node))
 	case path == "release" && good:
 		a.print("%s: released; nothing was moved\n", visible(node))
 	case path == "release":
 	case len(r.Driven) > 0:
-		more := ""
-		if r.Unlisted > 0 {
-			more = ", and " + count(r.Unlisted, "more output")
-		}
-		a.print("%s: at the safe level and held: %s%s\n", visible(node), visible(strings.Join(r.Driven, ", ")), more)
+		a.print("%s: at the safe level and held: %s\n", visible(node), listed(r.Driven, r.Unlisted))
 	case good && len(r.NotMoved)+len(r.Newer) == 0:
 		a.print("%s: at the safe level and held\n", visible(node))
 	}
+}
+
+// listed are the names of a report, and how many it had no room for.
+func listed(names []string, more int) string {
+	s := visible(strings.Join(names, ", "))
+	if more > 0 {
+		s += ", and " + count(more, "more output")
+	}
+	return s
 }
 
 // list shows what is owed.

@@ -110,6 +110,8 @@ func scriptAgent(ts *testscript.TestScript, neg bool, args []string) {
 	does := map[string]apitest.Behaviour{
 		"ok":     {Payload: map[string]any{"level": 1}},
 		"safe":   {Rules: true, Payload: wire.SafeReport{Driven: []string{"GPIO17", "GPIO27"}}.Map()},
+		"freed":  {Rules: true, Payload: wire.SafeReport{Released: []string{"GPIO17", "GPIO27"}}.Map()},
+		"idle":   {Rules: true, Payload: wire.SafeReport{Released: []string{}}.Map()},
 		"lamp":   {Rules: true, Payload: wire.SafeReport{Driven: []string{"GPIO17"}, NotMoved: []string{"lamp"}}.Map()},
 		"newer":  {Rules: true, Payload: wire.SafeReport{Newer: []string{"GPIO17"}}.Map()},
 		"crowd":  {Rules: true, Payload: wire.SafeReport{Driven: []string{"GPIO17"}, Unlisted: 1}.Map()},

@@ -219,3 +219,61 @@ func TestA3_SafeFindsTheDirectoryWithoutAFile(t *testing.T) {
 		t.Errorf("exit %d, %v, %v\n%s%s", code, levels, err, out, errs)
 	}
 }
+
+// An agent.yaml or a pin file that is empty, missing or unreadable is said with its
+// name and what to do; what can be driven all the same is.
+func TestSafeSaysWhatIsMissing(t *testing.T) {
+	const inForce = `{"version":1,"gpio":"sim","pins":[{"name":"v","line":"GPIO17","safe":1}]}`
+	for name, c := range map[string]struct {
+		file  func(t *testing.T, file string)
+		force string // content of the file in force, "-" for none
+		code  int
+		says  []string
+	}{
+		"empty, never started":      {write(""), "-", exitUsage, []string{"agent.yaml is empty", "nothing says what to drive", "--data"}},
+		"comments, never started":   {write("# later\n"), "-", exitUsage, []string{"agent.yaml is empty", "nothing says what to drive", "--data"}},
+		"empty":                     {write(""), inForce, exitLook, []string{"agent.yaml is empty"}},
+		"missing, never started":    {func(*testing.T, string) {}, "-", exitUsage, []string{"agent.yaml: no such file", "nothing says what to drive", "--data"}},
+		"missing":                   {func(*testing.T, string) {}, inForce, exitLook, []string{"agent.yaml: no such file"}},
+		"unreadable, never started": {mkdir, "-", exitUsage, []string{"agent.yaml: is a directory", "nothing says what to drive", "--data"}},
+		"unreadable":                {mkdir, inForce, exitLook, []string{"agent.yaml: is a directory"}},
+		"an empty pin file":         {write(""), "", exitUsage, []string{"data/pins-in-force.json", "nothing says what to drive"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			file, data := filepath.Join(dir, "agent.yaml"), filepath.Join(dir, "data")
+			mkdir(t, data)
+			c.file(t, file)
+			if c.force != "-" {
+				write(c.force)(t, filepath.Join(data, "pins-in-force.json"))
+			}
+			t.Setenv("STATE_DIRECTORY", data)
+			code, out, errs := call(t, "safe", "--config", file)
+			levels, _ := gpio.ReadLevels(filepath.Join(data, "gpio-levels.json"))
+			if code != c.code || (levels["GPIO17"] == gpio.High) != (c.code == exitLook) {
+				t.Errorf("exit %d, want %d; levels %v", code, c.code, levels)
+			}
+			for _, s := range c.says {
+				if strings.Count(errs, s) != 1 {
+					t.Errorf("not said once: %s\nstdout %s\nstderr %s", s, out, errs)
+				}
+			}
+		})
+	}
+}
+
+func write(text string) func(*testing.T, string) {
+	return func(t *testing.T, file string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func mkdir(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
