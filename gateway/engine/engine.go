@@ -216,6 +216,7 @@ func (e *Engine) Ready(now Now) Ready {
 	e.armOwn(now)
 	var r Ready
 	e.payAcks(now)
+	e.holdsAgain(now)
 	e.collectTasks(&r)
 	e.collectInsts(&r)
 	e.collectNodes(&r)

@@ -336,6 +336,9 @@ func (e *Engine) restrained(i *inst) bool {
 // pressed reports whether something that is not held back waits behind it: quiet and
 // pause never hold a line against newer work.
 func (e *Engine) pressed(i *inst) bool {
+	if b := i.node.board.last; len(i.places) > 0 && b != nil && b.i != i && b.i.order() > i.order() && (b.i.wants && !e.restrained(b.i) || b.i.inside) {
+		return true // it waits for every line
+	}
 	for k := range i.places {
 		l := i.places[k].l
 		if l == &i.node.all && !i.board {
