@@ -358,9 +358,7 @@ func (a *agent) end(why string, power bool) {
 	}
 	a.w.log(a.tag, "ends: %s", why)
 	a.w.mix("agent ends", uint64(a.index))
-	if a.busy {
-		a.w.check.inDoubt(a)
-	}
+	a.w.check.inDoubt(a)
 	if a.busy && chance(a.rnd, 0.5) {
 		a.halfWritten()
 	}
