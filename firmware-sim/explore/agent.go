@@ -84,6 +84,7 @@ type agent struct {
 	second      *agent    // the other board under the name, nil for none
 	effects     int       // of the round that is carried out
 	lying       uint64    // how many numbers it claims in its hellos that nobody gave it
+	claimed     uint64    // by the latest of them
 	retired     bool      // it will not start again
 
 	through uint64 // what it says that the gateway has
