@@ -135,9 +135,9 @@ func (c *checker) letGo(k *kept) bool {
 	}
 	p, open := c.pathOf(k.a)
 	if k.path == (pathway{}) {
-		k.path = p
+		k.path, k.lost = p, !open // see docs/simulation.md, what is open
 	}
-	if k.lost = k.path != p; k.lost {
+	if k.lost = k.lost || k.path != p; k.lost {
 		return false
 	}
 	if !open {
