@@ -39,8 +39,13 @@ func TestA6_StartBehindAHangingDiskKeepsToTheWindow(t *testing.T) {
 		r.loop.offer(executor.Received{Message: &wire.Welcome{Session: 10, Epoch: 1, Now: time.Now().UnixMilli(), HeartbeatMs: 600_000,
 			Phases: wire.MaxPhase, Rules: wire.NewestRules}})
 		time.Sleep(time.Second)
+		if r.sim.Level("lamp") == gpio.High {
+			t.Fatal("the lamp is on, and nobody has offered the command in this session")
+		}
+		r.send(1, wire.IntentGPIOWrite, map[string]any{"pin": "lamp", "level": 1})
+		time.Sleep(time.Second)
 		if r.sim.Level("lamp") != gpio.High {
-			t.Error("the gateway is heard again, and what waited does not go on")
+			t.Error("the gateway offers it again, and what waited does not go on")
 		}
 	})
 }

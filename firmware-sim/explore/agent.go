@@ -85,6 +85,7 @@ type agent struct {
 	second      *agent    // the other board under the name, nil for none
 	effects     int       // of the round that is carried out
 	lying       uint64    // how many numbers it claims in its hellos that nobody gave it
+	claimed     uint64    // by the latest of them
 	retired     bool      // it will not start again
 
 	through uint64 // what it says that the gateway has
@@ -362,9 +363,7 @@ func (a *agent) end(why string, power bool) {
 	}
 	a.w.log(a.tag, "ends: %s", why)
 	a.w.mix("agent ends", uint64(a.index))
-	if a.busy {
-		a.w.check.inDoubt(a)
-	}
+	a.w.check.inDoubt(a)
 	if a.busy && chance(a.rnd, 0.5) {
 		a.halfWritten()
 	}

@@ -135,9 +135,9 @@ func (c *checker) letGo(k *kept) bool {
 	}
 	p, open := c.pathOf(k.a)
 	if k.path == (pathway{}) {
-		k.path = p
+		k.path, k.lost = p, !open // see docs/simulation.md, what is open
 	}
-	if k.lost = k.path != p; k.lost {
+	if k.lost = k.lost || k.path != p; k.lost {
 		return false
 	}
 	if !open {
@@ -150,14 +150,22 @@ func (c *checker) letGo(k *kept) bool {
 	return true
 }
 
-// inDoubt notes that a process ends in the middle of a round: what it wrote there may be
-// on disk, another start too.
+// inDoubt notes that a process ends. What it was writing may be on disk, another start too.
 func (c *checker) inDoubt(a *agent) {
+	delete(c.keeps.late, a)
+	if !a.busy {
+		return
+	}
 	maps.DeleteFunc(c.keeps.back, func(_ wire.Token, by *agent) bool { return by == a })
 }
 
 // notBegun and written follow a start that was taken back until that is on disk.
-func (c *checker) notBegun(a *agent, late []wire.Token) { c.keeps.late[a] = late }
+func (c *checker) notBegun(a *agent, late []wire.Token) {
+	c.keeps.late[a] = late
+	for _, t := range late {
+		delete(c.keeps.back, t) // it was written down as begun once more
+	}
+}
 
 func (c *checker) written(a *agent) {
 	for _, t := range c.keeps.late[a] {

@@ -79,6 +79,11 @@ func (c *checker) retries(prev *engine.Instruction, w *engine.Write) {
 	if i.Attempt > prev.Attempt {
 		delete(p.told, i.Seq)
 	}
+	for _, k := range c.keeps.list {
+		if _, open := c.pathOf(k.a); k.x.Seq == i.Seq && i.State.Settled() && !open {
+			k.lost = true // nobody could be told: see docs/simulation.md, what is open
+		}
+	}
 	for k := range w.Entries {
 		e := &w.Entries[k]
 		if e.To == e.From {

@@ -103,7 +103,7 @@ func (a *agent) lie(s *step) {
 	a.w.check.liar(a)
 	a.lying = 1 + uint64(s.p*8)
 	if s.p > 0.5 {
-		a.lying = 999_000_000
+		a.lying = 4_000_000_000
 	}
 	for n := range lies {
 		a.later(time.Duration(n)*700*time.Millisecond, func() { a.link.broken(true) })
@@ -114,7 +114,8 @@ func (a *agent) lie(s *step) {
 // forged is a hello as a liar says it.
 func (a *agent) forged(h *wire.Hello) *wire.Hello {
 	f := *h
-	f.TopSeq, f.TopToken = max(a.w.check.book.top, h.TopSeq)+a.lying, a.w.check.topToken()+a.lying
+	a.claimed = max(a.w.check.book.top, h.TopSeq, a.claimed) + a.lying // each time above what it has claimed
+	f.TopSeq, f.TopToken = a.claimed, a.w.check.topToken()+a.lying
 	return &f
 }
 

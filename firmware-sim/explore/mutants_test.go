@@ -74,11 +74,11 @@ func TestMutantsOfATiredEngineer(t *testing.T) {
 var profiles = map[string][]mutant.Fault{
 	"scenes": {mutant.LossIsEvent, mutant.WindowIgnored, mutant.ContactStale, mutant.KeepIgnored, mutant.LateAtPin, mutant.RefusedIsContact, mutant.AttemptsOverlap, mutant.KeptForever,
 		mutant.WindowForgets, mutant.TwinUnseen, mutant.CompactCancelUnsent, mutant.UnknownUnasked, mutant.HeardIgnored, mutant.LeaseHalf, mutant.CancelUnasked,
-		mutant.NoBackoff, mutant.DrainBurst, mutant.UnstartedUnwritten, mutant.LineUnlocked, mutant.AheadForgotten},
+		mutant.NoBackoff, mutant.DrainBurst, mutant.UnstartedUnwritten, mutant.LineUnlocked, mutant.AheadForgotten, mutant.OffWaitsForRoom},
 	"power": {mutant.OwnersActRetried, mutant.QueueUnoffered, mutant.HoldLost, mutant.PulseLeft},
 	"restore": {mutant.RestoreUnseen, mutant.BoardBelieved, mutant.CopyBelieved, mutant.QueueUnmet, mutant.StrangerCancels,
 		mutant.HelloForAll, mutant.MarkForgotten, mutant.NumbersUnbounded, mutant.ForgetUnmarked},
-	"disk":     {mutant.NarrowbandFirst, mutant.OffWaitsForJournal, mutant.OffWaitsForWorker, mutant.WithdrawalUnwritten, mutant.OffWaitsForRoom},
+	"disk":     {mutant.NarrowbandFirst, mutant.OffWaitsForJournal, mutant.OffWaitsForWorker, mutant.WithdrawalUnwritten},
 	"flapping": {mutant.PriorityOvertakes, mutant.SafeAtCapacity, mutant.WithdrawnOffered},
 	"clock":    {mutant.ExpiryIgnored},
 }

@@ -25,7 +25,6 @@ type offTrial struct {
 	drains int // commands of a backlog
 
 	starts sync.Mutex // held while the agent is killed and started, or the gateway is
-	serves sync.Mutex
 	agent  *rig.Process
 
 	mu     sync.Mutex // guards the rest
