@@ -143,6 +143,7 @@ func (e *Engine) dispatch(now Now, i *inst) {
 	e.inOrderAtLine(i, m)
 	if i.safe {
 		i.node.sentSafe(now, m)
+		e.urge(now, i)
 	}
 	e.send(i.node, m, &m.Through)
 }

@@ -48,6 +48,7 @@ type Engine struct {
 
 	lines    []nodeLine // to be looked at before anything is sent
 	reserved Reserved
+	skipped  skipped
 
 	auditNo   uint64 // of the latest entry
 	auditHead [32]byte
@@ -233,8 +234,10 @@ func (e *Engine) Ready(now Now) Ready {
 		r.Records.Moved, e.movedNew = &m, false
 	}
 	e.collectHolds(&r.Records)
-	if e.topUsed {
+	if e.topUsed || !r.Records.Empty() {
 		e.reserve(&r.Records)
+	}
+	if e.topUsed {
 		c := e.counters
 		r.Records.Counters = &c
 		e.topUsed = false

@@ -259,6 +259,9 @@ func (e *Engine) compactSafe(now Now, n *node, a wire.CompactAck) bool {
 	}
 	i := e.byOrder(n, a.Seq)
 	if a.Code == wire.CodeDriven {
+		if i == nil {
+			e.lostRecord(now, n, Top{Seq: a.Seq})
+		}
 		e.drive(now, i, PathNarrowband)
 		return true // one that has ended meanwhile needs no word
 	}

@@ -89,6 +89,8 @@ const (
 	UnknownCancelled          // the gateway: what is withdrawn after an attempt of unknown outcome becomes CANCELLED
 	FrameEndsAttempt          // the gateway: an answer to a safe frame ends the first attempt
 	KeptForever               // the gateway: a line that is kept for a retry which will not come is not let go
+	OffWaitsForLog            // the gateway: what is towards safe waits for its record
+	UrgentUnreserved          // the gateway: what leaves before its record has numbers that nobody has reserved
 	faults
 )
 
@@ -167,6 +169,8 @@ var names = [faults]string{
 	UnknownCancelled:    "unknown_cancelled",
 	FrameEndsAttempt:    "frame_ends_attempt",
 	KeptForever:         "kept_forever",
+	OffWaitsForLog:      "off_waits_for_log",
+	UrgentUnreserved:    "urgent_unreserved",
 }
 
 // String is the fault's name.
