@@ -26,6 +26,7 @@ type lineFact struct {
 	stuck bool          // it could not be driven, and is tried again
 
 	mark, markOf uint64 // the highest number that was driven, and the instruction
+	ahead        uint64 // the highest number that went ahead of its record, in this life
 	off          uint64 // the highest number that was driven to the safe level
 	stood        uint64 // the highest number towards safe whose end was told: it stands for all before it
 	held         bool   // by a gpio.safe that was executed, until a release
@@ -97,6 +98,10 @@ func (c *checker) asked(a *agent, x *work, d lines.Drive, moves, sure bool) {
 		c.fail("held", "instruction %d (number %d) moves %s of %s away from its safe level, which number %d holds", x.Seq, order, p.name, a.tag, f.heldBy)
 	case away && p.onLoss && c.lost(a):
 		c.fail("on-loss", "instruction %d moves %s of %s away from its safe level, and the gateway has been gone since %v", x.Seq, p.name, a.tag, c.pins.contact[a].lostAt)
+	}
+	if x.ahead {
+		f.ahead = max(f.ahead, order)
+		c.orders.ahead.drove[order] = true
 	}
 	if x.frame == 0 {
 		c.begun(a, x)
@@ -262,7 +267,7 @@ func (c *checker) linesLeft(a *agent) {
 		}
 		c.overFor(a, p.line, wire.LeaseRestart, p.safe)
 		f := c.line(a, p.line)
-		f.by, f.until, f.stuck = wire.Token{}, 0, false
+		f.by, f.until, f.stuck, f.ahead = wire.Token{}, 0, false, 0
 	}
 	boots := a.boots
 	c.w.after(crashSlack, func() {

@@ -251,10 +251,9 @@ func (l *link) down(b []byte, clock time.Duration) {
 				l.w.fail("wire", "%s cannot read a message of the gateway: %v", l.a.id, err)
 				return
 			}
-			if in, ok := m.(*wire.Instruction); ok {
-				l.a.urgent(in)
+			if l.a.past(m) {
+				l.a.take(waiting{executor.Received{Message: m}, m, clock})
 			}
-			l.a.take(waiting{executor.Received{Message: m}, m, clock})
 		})
 	}
 }

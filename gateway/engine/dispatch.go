@@ -201,6 +201,7 @@ func (e *Engine) newAttempt(i *inst) {
 		i.Token = wire.Token{Shard: e.counters.Shard, Seq: e.counters.NextToken, Rand: e.rnd.Uint32()}
 	}
 	e.counters.NextToken++
+	i.unwritten = true
 	i.node.give(i.given())
 	i.noteHandedOut()
 	e.topUsed = true

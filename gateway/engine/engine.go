@@ -245,7 +245,9 @@ func (e *Engine) Ready(now Now) Ready {
 	e.effects.Statuses = append(e.effects.Statuses, r.Effects.Statuses...)
 	e.effects.Nodes = append(e.effects.Nodes, r.Effects.Nodes...)
 	r.Effects, e.effects = e.effects, Effects{}
-	r.Deadline = e.timers.next()
+	if r.Deadline = e.timers.next(); len(e.pumps) > 0 {
+		r.Deadline = now.in(0)
+	}
 	return r
 }
 
@@ -305,6 +307,10 @@ func (e *Engine) collectInsts(r *Ready) {
 	r.Records.Instructions = make([]Write, 0, len(e.dirty))
 	for _, i := range e.dirty {
 		i.dirty = false
+		if i.unwritten && i.safe && i.wants {
+			e.wantPump(i.node) // see sendSafe
+		}
+		i.unwritten = false
 		if !mutant.On(mutant.VersionStuck) {
 			i.Version++
 		}

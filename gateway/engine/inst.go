@@ -24,6 +24,7 @@ type inst struct {
 	node       *node
 	entries    []Entry
 	dirty      bool
+	unwritten  bool // its latest attempt is in no round yet
 	place      int // in node.queue, from 1; 0 when it is not queued
 	places     []place
 	board      bool          // it holds the whole board

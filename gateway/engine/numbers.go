@@ -24,8 +24,7 @@ func (e *Engine) RestoreReserved(r Reserved) {
 	if mutant.On(mutant.NumberTwice) {
 		return
 	}
-	c := e.counters
-	e.skipped = skipped{Top{c.NextSeq, c.NextToken}, Top{r.Seq, r.Token}}
+	e.skipped = skipped{e.counters.NextSeq, r.Seq}
 	e.counters.NextSeq = max(e.counters.NextSeq, r.Seq)
 	e.counters.NextToken = max(e.counters.NextToken, r.Token)
 }

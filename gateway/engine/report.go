@@ -144,8 +144,8 @@ func (e *Engine) compact(now Now, in *Compact) {
 func (e *Engine) states(now Now, n *node, m *wire.Report) {
 	for _, s := range m.States {
 		i := e.insts[s.Seq]
-		if s.Status == wire.StatusDriven && (i == nil || i.State.Settled()) {
-			e.lostRecord(now, n, Top{s.Seq, s.Token.Seq})
+		if i == nil && s.Status == wire.StatusDriven {
+			e.lostRecord(now, n, s.Seq)
 		}
 		if i == nil || i.node != n || i.Token != s.Token || i.State.Settled() || i.waiting() {
 			continue

@@ -40,10 +40,15 @@ const (
 // capacity.
 func (e *Engine) safeReserve() int { return max(e.cfg.Capacity/10, 100) }
 
-// sendSafe hands out what is towards safe.
+// sendSafe hands out what is towards safe. One whose latest attempt is not written yet is
+// not tried again before: of each attempt the log knows.
 func (e *Engine) sendSafe(now Now, n *node) {
-	for n.online && len(n.safes) > 0 {
-		i := n.safes[0]
+	for k := 0; n.online && k < len(n.safes); {
+		i := n.safes[k]
+		if i.unwritten && e.unsent(i) {
+			k++
+			continue
+		}
 		e.unwant(i)
 		e.dispatch(now, i)
 		e.arm(now, i)
@@ -260,7 +265,7 @@ func (e *Engine) compactSafe(now Now, n *node, a wire.CompactAck) bool {
 	i := e.byOrder(n, a.Seq)
 	if a.Code == wire.CodeDriven {
 		if i == nil {
-			e.lostRecord(now, n, Top{Seq: a.Seq})
+			e.lostRecord(now, n, a.Seq)
 		}
 		e.drive(now, i, PathNarrowband)
 		return true // one that has ended meanwhile needs no word

@@ -66,23 +66,19 @@ func (e *Engine) Collected() int {
 	return n
 }
 
-// lostRecord judges an agent's word that it has driven something under numbers that this
-// log had reserved and then knows nothing of: they were let out ahead of a record that a
-// process before this one did not get to the disk. That is no older copy of the log, and
-// the numbers are not given out again.
-func (e *Engine) lostRecord(now Now, n *node, t Top) {
-	if !e.skipped.has(t) {
+// lostRecord judges an agent's word that it has driven something by an instruction of
+// which this log knows nothing, though it had reserved the number: it was let out ahead of
+// a record that a process before this one did not get to the disk. That is no older copy
+// of the log, and the number is not given out again.
+func (e *Engine) lostRecord(now Now, n *node, seq uint64) {
+	if seq < e.skipped.from || seq >= e.skipped.to {
 		return
 	}
 	e.alarm(now, alarmSafeLost, n.ID, fmt.Sprintf(
 		"the agent has driven outputs to their safe levels by instruction %d, whose record was lost when the gateway died before it was on disk: "+
-			"no receipt was given for it, and what is older may be tried again; submit it once more", t.Seq))
+			"no receipt was given for it, and what is older may be tried again; submit it once more", seq))
 }
 
-// skipped are numbers that this process began above: from is the first that the log had
+// skipped are the numbers that this process began above: from the first that the log had
 // not given out, to the first that it had not reserved.
-type skipped struct{ from, to Top }
-
-func (s skipped) has(t Top) bool {
-	return t.Seq >= s.from.Seq && t.Seq < s.to.Seq || t.Token != 0 && t.Token >= s.from.Token && t.Token < s.to.Token
-}
+type skipped struct{ from, to uint64 }
