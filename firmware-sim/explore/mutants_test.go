@@ -41,7 +41,6 @@ var unseen = map[mutant.Fault]string{
 	mutant.ContactStale:        "nothing is known to catch it yet",
 	mutant.RefusalSpares:       "tests of fieldagent/executor do",
 	mutant.EpochIgnored:        "tests of fieldagent/executor do",
-	mutant.NumberTwice:         "tests of gateway/engine do",
 	mutant.SupersededBelieved:  "tests of gateway/engine do",
 	mutant.WindowForgets:       "tests of gateway/engine do",
 	mutant.TwinUnseen:          "tests of gateway/engine do",
@@ -65,9 +64,9 @@ func profileFor(f mutant.Fault) string {
 	switch f {
 	case mutant.OwnersActRetried, mutant.QueueUnoffered, mutant.HoldLost:
 		return "power"
-	case mutant.EpochIgnored, mutant.SupersededBelieved, mutant.NumberTwice, mutant.HelloForAll, mutant.TwinUnseen, mutant.RefusedIsContact, mutant.MarkForgotten:
+	case mutant.EpochIgnored, mutant.SupersededBelieved, mutant.HelloForAll, mutant.TwinUnseen, mutant.RefusedIsContact, mutant.MarkForgotten:
 		return "restore"
-	case mutant.NarrowbandFirst, mutant.OffWaitsForJournal, mutant.OffWaitsForWorker, mutant.ContactStale, mutant.WithdrawalUnwritten, mutant.OffWaitsForRoom:
+	case mutant.NumberTwice, mutant.OffWaitsForLog, mutant.UrgentUnreserved, mutant.NarrowbandFirst, mutant.OffWaitsForJournal, mutant.OffWaitsForWorker, mutant.ContactStale, mutant.WithdrawalUnwritten, mutant.OffWaitsForRoom:
 		return "disk"
 	case mutant.LateAtPin:
 		return "clock"
