@@ -56,6 +56,7 @@ type Engine struct {
 	// Collected since the last Ready.
 	touched   []*task // to be looked at for opening, closing and status
 	dirty     []*inst
+	logged    int // entries of timelines
 	pumps     []*node
 	owing     []*node // nodes that are owed an EventAck
 	changed   []*node // nodes whose state is to be published
@@ -301,6 +302,7 @@ func (e *Engine) collectTasks(r *Ready) {
 }
 
 func (e *Engine) collectInsts(r *Ready) {
+	e.logged = 0
 	if len(e.dirty) == 0 {
 		return
 	}
@@ -357,6 +359,7 @@ func (e *Engine) log(now Now, i *inst, en Entry) {
 		en.Token, en.Attempt = i.Token, i.Attempt
 	}
 	i.entries = append(i.entries, en)
+	e.logged++
 	e.mark(now, i)
 }
 

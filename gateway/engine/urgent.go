@@ -57,13 +57,9 @@ func (e *Engine) Urgent(now Now) []Urgent {
 // but for what replaces something that waits already.
 func (e *Engine) Collected() int {
 	f := &e.effects
-	n := len(e.touched) + len(e.dirty) + len(e.owing) + len(e.changed) + len(e.moved) + len(e.newTasks) + len(e.newNodes) +
+	return e.logged + len(e.touched) + len(e.dirty) + len(e.owing) + len(e.changed) + len(e.moved) + len(e.newTasks) + len(e.newNodes) +
 		len(e.newMarks) + len(e.newDead) + len(e.newAudit) + len(e.newHolds) + len(e.dropped) +
 		len(f.Replies) + len(f.Sends) + len(f.Alarms) + len(f.Confirms) + len(f.Compacts) + len(f.Pins)
-	for _, i := range e.dirty {
-		n += len(i.entries)
-	}
-	return n
 }
 
 // lostRecord judges an agent's word that it has driven something by an instruction of
