@@ -219,8 +219,14 @@ func (a *Agent) links(l *loop, u *urgent) ([]*link.Link, error) {
 				bad.log(a.log, "message not understood", err)
 				return true
 			}
-			if in, ok := m.(*wire.Instruction); ok {
-				u.instruction(in) // whatever becomes of the loop
+			switch m := m.(type) {
+			case *wire.Instruction:
+				u.instruction(m) // whatever becomes of the loop
+			case *wire.SafeNow:
+				u.now(m)
+				return true
+			case *wire.Welcome:
+				u.welcome(m)
 			}
 			return take(executor.Received{Message: m})
 		},

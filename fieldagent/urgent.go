@@ -42,9 +42,11 @@ type urgent struct {
 	primary, narrowband func([]byte) bool
 
 	wake chan struct{} // holds one
-	mu   sync.Mutex    // guards slots
+	mu   sync.Mutex    // guards the rest
 	// slots are at most one a line, the newest.
 	slots []slot
+	// ahead is what was driven ahead of an instruction that has not come yet.
+	ahead []wire.State
 }
 
 // slot is something to drive.
@@ -57,6 +59,7 @@ type slot struct {
 	token    wire.Token
 	notAfter int64
 	compact  bool
+	ahead    bool // a wire.SafeNow: its instruction follows
 	tries    int
 }
 
@@ -69,6 +72,7 @@ func newUrgent(w *works, l *loop, log *slog.Logger) *urgent {
 
 // instruction takes one that has just come, if it is towards safe.
 func (u *urgent) instruction(in *wire.Instruction) {
+	u.came(in.Token)
 	act, err := wire.ParseAct(in.Intent, in.Args)
 	if err != nil || !act.Towards(u.works.safe) {
 		return
@@ -100,7 +104,9 @@ func (u *urgent) frame(f wire.CompactSafe) {
 // put adds a slot. It takes the place of an older one of the same lines; one that is older
 // itself finds no place.
 func (u *urgent) put(s slot) {
-	same := func(o slot) bool { return o.compact == s.compact && slices.Equal(o.lines, s.lines) }
+	same := func(o slot) bool {
+		return o.compact == s.compact && o.ahead == s.ahead && slices.Equal(o.lines, s.lines)
+	}
 	u.mu.Lock()
 	if !slices.ContainsFunc(u.slots, func(o slot) bool { return same(o) && o.order > s.order }) {
 		if u.slots = slices.DeleteFunc(u.slots, same); len(u.slots) < maxUrgent {
@@ -172,7 +178,7 @@ func (u *urgent) next() (s slot, wait time.Duration, ok bool) {
 
 // drive has the owner of the pins drive what a slot names, and says so.
 func (u *urgent) drive(ctx context.Context, s slot) {
-	q := gpio.Safe{Lines: s.lines, Cause: causeUrgent + s.token.String(), Order: s.order, Unmarked: s.compact,
+	q := gpio.Safe{Lines: s.lines, Cause: causeUrgent + s.token.String(), Order: s.order, Unmarked: s.compact || s.ahead, Ahead: s.ahead,
 		Check: func() error {
 			if u.late(s.notAfter, true) {
 				return gpio.ErrLate
@@ -204,10 +210,11 @@ func (u *urgent) drive(ctx context.Context, s slot) {
 	if err != nil {
 		return // what becomes of it the loop will tell
 	}
-	b, bad := wire.Encode(&wire.Report{States: []wire.State{{Seq: s.seq, Token: s.token, Status: wire.StatusDriven}}})
-	if bad == nil {
-		u.primary(b)
+	st := wire.State{Seq: s.seq, Token: s.token, Status: wire.StatusDriven}
+	if s.ahead {
+		u.remember(st)
 	}
+	u.tell(st)
 }
 
 // safeCode is how an attempt to drive safe levels is told in a compact frame.

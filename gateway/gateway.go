@@ -94,7 +94,7 @@ func (g *Gateway) build(topics wire.Topics) error {
 	if g.cfg.Log != nil {
 		lg = g.cfg.Log
 	}
-	g.loop = newLoop(eng, lg, g.start, g.deliver)
+	g.loop = newLoop(eng, lg, g.start, g.deliver, g.deliverUrgent)
 	return g.doors(topics)
 }
 
@@ -210,6 +210,14 @@ func (g *Gateway) deliver(j *round.Job) {
 	}
 	for _, a := range e.Alarms {
 		g.log.Warn("alarm", "kind", a.Kind, "subject", a.Subject, "raised", a.Raised, "text", a.Text)
+	}
+}
+
+// deliverUrgent lets out what may leave before its record, on the loop's goroutine.
+func (g *Gateway) deliverUrgent(list []engine.Urgent) {
+	for _, u := range list {
+		g.boxes.put(g.ctx, u.Node, u.Msg)
+		g.log.Warn("driven to safe before its record is on disk: the disk is slow", "node", u.Node, "instruction", u.Msg.Seq)
 	}
 }
 

@@ -16,7 +16,7 @@ func TestSafeTopicIsTakenAsItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newLoop(nil, nil, time.Now(), nil)
+	l := newLoop(nil, nil, time.Now(), nil, nil)
 	k := &intake{ctx: t.Context(), topics: topics, loop: l}
 	for name, s := range map[string]broker.Submission{
 		"bare":           {Topic: topics.Safe("pump-1", "")},

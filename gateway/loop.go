@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/apollo-11/apollo11/gateway/engine"
@@ -51,10 +52,17 @@ type loop struct {
 	questions chan question
 	jobs      chan job
 	deliver   func(*round.Job)
+	// urgent lets out what may leave before its record; on the loop's goroutine.
+	urgent func([]engine.Urgent)
+	ahead  round.Ahead
+	held   int // inputs since the latest flush that have led to something
+	// settled counts the jobs that are on disk and out; room says that one more is.
+	settled atomic.Uint64
+	room    chan struct{} // holds one
 }
 
-func newLoop(eng *engine.Engine, log Log, start time.Time, deliver func(*round.Job)) *loop {
-	return &loop{eng: eng, log: log, start: start, deliver: deliver,
+func newLoop(eng *engine.Engine, log Log, start time.Time, deliver func(*round.Job), urgent func([]engine.Urgent)) *loop {
+	return &loop{eng: eng, log: log, start: start, deliver: deliver, urgent: urgent, room: make(chan struct{}, 1),
 		inputs: make(chan engine.Input, inputQueue), questions: make(chan question), jobs: make(chan job, commitQueue)}
 }
 
@@ -82,41 +90,78 @@ func (l *loop) put(ctx context.Context, in engine.Input) error {
 // run steps the engine until ctx ends or the log fails.
 func (l *loop) run(ctx context.Context) error {
 	defer close(l.jobs)
-	timer := time.NewTimer(0)
+	timer, early := time.NewTimer(0), time.NewTimer(time.Hour)
 	defer timer.Stop()
+	defer early.Stop()
 	for {
+		inputs, questions, deadline, settled := l.inputs, l.questions, timer.C, l.room
+		switch {
+		case !l.full():
+			if !l.ahead.Waits() {
+				settled = nil // nobody needs to know
+			}
+		case l.held < round.Held:
+			questions, deadline = nil, nil
+		default:
+			inputs, questions, deadline = nil, nil, nil
+		}
 		var after func()
 		select {
-		case in := <-l.inputs:
+		case in := <-inputs:
 			if err := l.round(in); err != nil {
 				return err
 			}
-		case q := <-l.questions:
+		case q := <-questions:
 			q.ask(l.eng)
 			after = q.done
-		case <-timer.C:
+		case <-deadline:
+		case <-settled:
+		case <-early.C:
 		case <-ctx.Done():
 			return nil
 		}
-		deadline, err := l.flush(after)
-		if err != nil {
-			return err
-		}
-		if deadline == 0 {
-			timer.Stop()
+		l.ahead.Settled(l.settled.Load())
+		if l.full() {
+			now := l.now()
+			l.ahead.Take(now.Mono, l.eng.Urgent(now))
 		} else {
-			timer.Reset(deadline - time.Since(l.start))
+			l.held = 0
+			deadline, err := l.flush(after)
+			if err != nil {
+				return err
+			}
+			if deadline == 0 {
+				timer.Stop()
+			} else {
+				timer.Reset(deadline - time.Since(l.start))
+			}
+		}
+		due, next := l.ahead.Due(l.now().Mono)
+		if len(due) > 0 {
+			l.urgent(due)
+		}
+		if next != 0 {
+			early.Reset(next - time.Since(l.start))
 		}
 	}
 }
 
-// round takes in the first input and whatever else is waiting.
+// full reports whether the committer takes no more: the disk is slow, or hangs. Only the
+// loop fills it.
+func (l *loop) full() bool { return len(l.jobs) == cap(l.jobs) }
+
+// round takes in the first input and whatever else is waiting. While the committer takes
+// no more, it stops when enough has collected.
 func (l *loop) round(in engine.Input) error {
 	for n := 1; ; n++ {
+		before := l.eng.Collected()
 		if err := l.step(in); err != nil {
 			return err
 		}
-		if n == roundInputs {
+		if l.eng.Collected() > before {
+			l.held++
+		}
+		if n == roundInputs || l.held >= round.Held {
 			return nil
 		}
 		select {
@@ -136,6 +181,7 @@ func (l *loop) flush(after func()) (deadline time.Duration, err error) {
 		return 0, err
 	}
 	if after != nil || !j.Empty() {
+		l.ahead.Flushed(l.now().Mono, &j)
 		l.jobs <- job{j, after}
 	}
 	return deadline, nil
@@ -152,6 +198,13 @@ func (l *loop) commit() error {
 		}
 		if failed = j.Settle(l.deliver); failed == nil && j.after != nil {
 			j.after()
+		}
+		if failed == nil {
+			l.settled.Add(1)
+		}
+		select {
+		case l.room <- struct{}{}:
+		default:
 		}
 	}
 	return failed

@@ -105,7 +105,7 @@ func TestSchemaMatchesTheMessages(t *testing.T) {
 	kinds := map[string]wire.Kind{}
 	for _, s := range samples(t) {
 		encode(t, s.msg) // sets the kind
-		name := strings.Replace(s.typeName(), "eventack", "event-ack", 1)
+		name := schemaName(s)
 		types[name] = reflect.TypeOf(s.msg).Elem()
 		kinds[name] = wire.Kind(reflect.ValueOf(s.msg).Elem().FieldByName("K").Uint())
 	}
@@ -149,7 +149,7 @@ func TestSchemaListsEveryMessage(t *testing.T) {
 		if s.up {
 			choice = "uplink"
 		}
-		name := strings.Replace(s.typeName(), "eventack", "event-ack", 1)
+		name := schemaName(s)
 		if !regexp.MustCompile(`(?m)^` + choice + ` = (.* / )?` + name + `( / .*)?$`).Match(b) {
 			t.Errorf("%s does not stand in %s", name, choice)
 		}
@@ -173,7 +173,7 @@ func TestSchemaNamesTheLimits(t *testing.T) {
 		fmt.Sprintf("0*%d ref", wire.MaxRefs), fmt.Sprintf("0*%d running", wire.MaxRefs), fmt.Sprintf("0*%d state", wire.MaxRefs),
 		fmt.Sprintf("0*%d foreign", wire.MaxForeign), fmt.Sprintf("0*%d line", wire.MaxLines),
 		fmt.Sprintf("at most %d, 0 for no limit", wire.MaxMaxOn.Milliseconds()), fmt.Sprintf("levels = bstr .size (1..%d)", wire.MaxArrayElements/4),
-		fmt.Sprintf("rules = uint8              ; absent for none, %d:", wire.NewestRules),
+		fmt.Sprintf("rules = uint8              ; absent for none, 1 to %d:", wire.NewestRules),
 		fmt.Sprintf("{ 0*%d name => tstr .size (0..%d) }", wire.MaxLabels, 2*wire.MaxNodeLen),
 		fmt.Sprintf("attempt = 1..%d", wire.MaxAttempt),
 		fmt.Sprintf("[A-Za-z0-9._:-]{1,%d}-", wire.MaxSiteLen),
@@ -183,4 +183,9 @@ func TestSchemaNamesTheLimits(t *testing.T) {
 			t.Errorf("the schema does not say %q", s)
 		}
 	}
+}
+
+// schemaName is the name of a message's type in the schema.
+func schemaName(s sample) string {
+	return strings.NewReplacer("eventack", "event-ack", "safenow", "safe-now").Replace(s.typeName())
 }

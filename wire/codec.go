@@ -145,6 +145,8 @@ func DecodeDownlink(b []byte) (Message, error) {
 			return new(EventAck)
 		case KindRelease:
 			return new(Release)
+		case KindSafeNow:
+			return new(SafeNow)
 		}
 		return nil
 	})

@@ -74,7 +74,7 @@ func assemble(ps []pair) []byte {
 // needed are the keys without which a message is refused. All others may be
 // missing or null and then mean zero.
 var needed = map[string][]uint64{
-	"instruction": {0, 1, 2, 3, 4, 5}, "cancel": {0, 1, 3}, "query": {0, 1}, "welcome": {0, 1, 3}, "eventack": {0}, "release": {0, 1},
+	"instruction": {0, 1, 2, 3, 4, 5}, "cancel": {0, 1, 3}, "query": {0, 1}, "welcome": {0, 1, 3}, "eventack": {0}, "release": {0, 1}, "safenow": {0, 1, 3},
 	"hello": {0, 1, 2, 5, 8, 9}, "event": {0, 1, 2, 3, 4, 5}, "heartbeat": {0, 1}, "report": {0}, "digest": {0, 1}, "goodbye": {0, 1},
 }
 
@@ -208,6 +208,9 @@ func TestUnfitMessages(t *testing.T) {
 		{"instruction/ordered", func(m wire.Message) {
 			m.(*wire.Instruction).Lines = slices.Repeat([]wire.LineKey{1}, wire.MaxLines+1)
 		}},
+		{"safenow/full", func(m wire.Message) { m.(*wire.SafeNow).Seq = 0 }},
+		{"safenow/full", func(m wire.Message) { m.(*wire.SafeNow).NotAfter = -1 }},
+		{"safenow/full", func(m wire.Message) { m.(*wire.SafeNow).Lines = []wire.LineKey{0} }},
 		{"release/full", func(m wire.Message) { m.(*wire.Release).Seq = 0 }},
 		{"welcome/rules", func(m wire.Message) { m.(*wire.Welcome).Holds[0] = 0 }},
 		{"welcome/rules", func(m wire.Message) {

@@ -38,8 +38,10 @@ const (
 	// RulesOrder: order numbers and marks, the way to safe, holds, lines that are
 	// kept for a retry, ends by the board itself.
 	RulesOrder Rules = 1
+	// RulesUrgent: SafeNow, which drives before the gateway has written its record.
+	RulesUrgent Rules = 2
 	// NewestRules is what this program follows.
-	NewestRules = RulesOrder
+	NewestRules = RulesUrgent
 )
 
 // PinFlags say what a pin is and how it stands, in a hello.

@@ -11,6 +11,7 @@ const (
 	KindWelcome     Kind = 4
 	KindEventAck    Kind = 5
 	KindRelease     Kind = 6
+	KindSafeNow     Kind = 7
 )
 
 // Kinds from an agent to the gateway (topic evt/<node>).
@@ -92,6 +93,22 @@ type Release struct {
 	K       Kind   `cbor:"0,keyasint"`
 	Seq     uint64 `cbor:"1,keyasint"`
 	Through uint64 `cbor:"13,keyasint,omitempty"`
+}
+
+// SafeNow has lines driven to their safe levels at once, before the instruction that
+// it is a copy of is on the gateway's disk. It settles nothing and is not written down:
+// the Instruction follows, or its gateway has died and the record is lost. It is sent to
+// agents that follow RulesUrgent, and acknowledges no events.
+type SafeNow struct {
+	K     Kind   `cbor:"0,keyasint"`
+	Seq   uint64 `cbor:"1,keyasint"`
+	Token Token  `cbor:"3,keyasint"`
+	// NotAfter is the Unix time in ms after which nothing is driven; 0 means no limit.
+	NotAfter int64 `cbor:"7,keyasint,omitempty"`
+	// Order is the number by which it stands in the order at its lines; 0 means Seq.
+	Order uint64 `cbor:"14,keyasint,omitempty"`
+	// Lines are those to drive; none means all outputs that have a safe level.
+	Lines []LineKey `cbor:"15,keyasint,omitempty"`
 }
 
 // Query asks what became of some attempts. The answer is a Report. For an agent
@@ -315,6 +332,7 @@ func (m *Query) kind() Kind       { return KindQuery }
 func (m *Welcome) kind() Kind     { return KindWelcome }
 func (m *EventAck) kind() Kind    { return KindEventAck }
 func (m *Release) kind() Kind     { return KindRelease }
+func (m *SafeNow) kind() Kind     { return KindSafeNow }
 func (m *Hello) kind() Kind       { return KindHello }
 func (m *Event) kind() Kind       { return KindEvent }
 func (m *Heartbeat) kind() Kind   { return KindHeartbeat }
@@ -328,6 +346,7 @@ func (m *Query) setKind()       { m.K = KindQuery }
 func (m *Welcome) setKind()     { m.K = KindWelcome }
 func (m *EventAck) setKind()    { m.K = KindEventAck }
 func (m *Release) setKind()     { m.K = KindRelease }
+func (m *SafeNow) setKind()     { m.K = KindSafeNow }
 func (m *Hello) setKind()       { m.K = KindHello }
 func (m *Event) setKind()       { m.K = KindEvent }
 func (m *Heartbeat) setKind()   { m.K = KindHeartbeat }

@@ -62,6 +62,8 @@ func samples(t testing.TB) []sample {
 		}, false},
 		{"release/minimal", &wire.Release{Seq: 1}, false},
 		{"release/full", &wire.Release{Seq: 42, Through: 1000}, false},
+		{"safenow/minimal", &wire.SafeNow{Seq: 1, Token: small}, false},
+		{"safenow/full", &wire.SafeNow{Seq: 42, Token: sampleToken, NotAfter: sampleMillis + 30_000, Order: 57, Lines: []wire.LineKey{lineA}}, false},
 		{"cancel/minimal", &wire.Cancel{Seq: 1, Token: small}, false},
 		{"cancel/full", &wire.Cancel{Seq: 42, Token: sampleToken, Reason: "stopped by operator", Trace: trace, Through: 1000}, false},
 		{"query/minimal", &wire.Query{Refs: []wire.Ref{{Seq: 1, Token: small}}}, false},

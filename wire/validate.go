@@ -106,6 +106,17 @@ func (m *Release) Validate() error {
 }
 
 // Validate implements Message.
+func (m *SafeNow) Validate() error {
+	if err := needRef("safe-now", m.Seq, m.Token); err != nil {
+		return err
+	}
+	if m.NotAfter < 0 {
+		return fmt.Errorf("safe-now of instruction %d: negative not_after", m.Seq)
+	}
+	return needLines(fmt.Sprintf("safe-now of instruction %d", m.Seq), m.Lines)
+}
+
+// Validate implements Message.
 func (m *Query) Validate() error {
 	if len(m.Refs) == 0 {
 		return fmt.Errorf("query names no attempt")

@@ -183,9 +183,10 @@ type Safe struct {
 	Lines []wire.LineKey
 	Cause string
 	Order uint64
-	// Unmarked says that it leaves no mark, Hold that the lines are held afterwards.
-	Unmarked, Hold bool
-	Check          func() error
+	// Unmarked says that it leaves no mark, Ahead what lines.Want says of it, Hold that
+	// the lines are held afterwards.
+	Unmarked, Ahead, Hold bool
+	Check                 func() error
 }
 
 // SafeDone says what was driven, by name.
@@ -227,7 +228,7 @@ func (o *Owner) safeNow(s Safe) (done SafeDone, err error) {
 			done.Without = append(done.Without, name)
 			continue
 		}
-		err := o.wantLine(key, lines.Want{Line: wire.LineOf(key), Safe: true, Order: s.Order, Cause: s.Cause, Unmarked: s.Unmarked, Hold: s.Hold}, s.Check)
+		err := o.wantLine(key, lines.Want{Line: wire.LineOf(key), Safe: true, Order: s.Order, Cause: s.Cause, Unmarked: s.Unmarked, Ahead: s.Ahead, Hold: s.Hold}, s.Check)
 		switch {
 		case err == nil:
 			done.Pins = append(done.Pins, name)

@@ -39,6 +39,7 @@ type line struct {
 	level bool
 	set   *setting // what has set the level, nil for nobody who is told
 	fall  *fall    // a level that has to be reached and was not yet
+	ahead uint64   // the highest number of a Want that went ahead of its record
 }
 
 // setting is a level that somebody asked for.

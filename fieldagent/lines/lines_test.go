@@ -28,6 +28,28 @@ func TestB25_OlderNumberIsSuperseded(t *testing.T) {
 	}
 }
 
+// safety.md 5: what goes ahead of its record is no mark. Nothing older leads the line
+// away from its safe level after it, through a reload; what leads there too is driven.
+func TestAheadOfItsRecord(t *testing.T) {
+	w := newWorld(t)
+	ahead := func(order uint64) {
+		w.do(lines.Want{Line: lamp, Safe: true, Order: order, Unmarked: true, Ahead: true, Cause: "now"})
+	}
+	w.do(on(lamp, 7, "a"))
+	ahead(9)
+	w.do(on(lamp, 8, "b"))
+	w.do(off(lamp, 8, "c"))
+	w.do(pulse(lamp, true, time.Second, 8, "d"))
+	w.do(off(lamp, 9, "now")) // its instruction
+	w.do(on(lamp, 10, "e"))
+	ahead(9) // a late copy
+	w.want("@0s lamp high a", "@0s lamp low now", "@0s end lamp a: replaced, low", "@0s refused: superseded", "@0s lamp low c",
+		"@0s refused: superseded", "@0s lamp low now", "@0s lamp high e", "@0s refused: superseded")
+	if m := w.c.Mark(lamp); m != 10 {
+		t.Errorf("mark %d", m)
+	}
+}
+
 // A2: the loss is a state. While it lasts nothing but the safe level is driven on such
 // a line, whoever asks; it ends when the gateway is heard.
 func TestA2_LostIsAState(t *testing.T) {

@@ -32,6 +32,9 @@ func (c *Core) remap(in Remap) {
 	for _, cfg := range in.Lines {
 		l := c.add(cfg)
 		was := old[cfg.Key]
+		if was != nil {
+			l.ahead = was.ahead
+		}
 		if was == nil || slices.Contains(in.Fresh, cfg.Key) || !cfg.Output || !was.Output {
 			continue
 		}

@@ -63,6 +63,10 @@ type (
 		// what it drives.
 		Order    uint64
 		Unmarked bool
+		// Ahead says that the record of it is to follow: nothing older leads the line
+		// away from its safe level any more, as long as this core lives. It is no mark:
+		// what leads there too is not refused for it.
+		Ahead bool
 		// Cause names the instruction in Drives and Ends. Without one nobody waits for
 		// an end.
 		Cause string

@@ -20,6 +20,9 @@ func (c *Core) want(w Want) {
 	if w.Order > 0 && !w.Unmarked {
 		c.mark(l.Key, w.Order)
 	}
+	if w.Ahead {
+		l.ahead = max(l.ahead, w.Order)
+	}
 	if w.Hold && l.HasSafe && (w.Order == 0 || w.Order >= max(c.released[l.Key], c.released[board])) {
 		c.held[l.Key] = max(c.held[l.Key], w.Order)
 	}
@@ -41,7 +44,7 @@ func (c *Core) refusal(l *line, w Want) Refusal {
 		return Refusal{Reason: NoLine}
 	}
 	away := !l.towards(w)
-	newest := c.Mark(l.Key)
+	newest := max(c.Mark(l.Key), l.ahead)
 	if !away {
 		newest = c.marks[l.Key] // what held the whole board has not moved this line
 	}

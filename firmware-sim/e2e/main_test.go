@@ -16,6 +16,9 @@ func TestMain(m *testing.M) {
 	if trigger := os.Getenv(badDisk); trigger != "" {
 		os.Exit(gatewayOnBadDisk(trigger, os.Args[1:]))
 	}
+	if trigger := os.Getenv(hungDisk); trigger != "" {
+		os.Exit(gatewayOnHungDisk(trigger, os.Args[1:]))
+	}
 	os.Exit(run(m))
 }
 

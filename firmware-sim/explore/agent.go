@@ -49,6 +49,7 @@ type agent struct {
 	wakeAt    time.Duration
 	works     map[wire.Token]*work
 	untaken   map[wire.Token]bool // towards safe, and the loop has not taken it
+	ahead     []wire.State        // driven ahead of an instruction that has not come yet
 	hang      time.Duration       // so long the next sync takes
 
 	failNext   bool // the next sync fails
@@ -157,7 +158,7 @@ func (a *agent) boot() {
 	a.links = round.Links{}
 	a.setClock()
 	a.inputs, a.planned, a.busy, a.wakeAt, a.out, a.faulted = nil, false, false, 0, executor.Output{}, false
-	a.works, a.untaken = map[wire.Token]*work{}, map[wire.Token]bool{}
+	a.works, a.untaken, a.ahead = map[wire.Token]*work{}, map[wire.Token]bool{}, nil
 	a.written, a.copying = false, false
 	a.inject()
 	a.pins.start()

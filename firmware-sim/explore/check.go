@@ -181,13 +181,13 @@ func (c *checker) unfinished() (list []uint64) {
 	return list
 }
 
-// flushed checks what a round is about to do against the gateway's own clock.
-func (c *checker) flushed(j *round.Job, now engine.Now) {
+// flushed checks what a round is about to do against the time at which it was decided.
+func (c *checker) flushed(j *round.Job) {
 	c.paced(j)
 	for _, s := range j.Effects.Sends {
 		m, ok := s.Msg.(*wire.Instruction)
-		if ok && m.Resend == 0 && m.NotAfter != 0 && now.Wall >= m.NotAfter {
-			c.fail("late-dispatch", "instruction %d is handed out %d ms after its limit", m.Seq, now.Wall-m.NotAfter)
+		if ok && m.Resend == 0 && m.NotAfter != 0 && m.SentAt >= m.NotAfter {
+			c.fail("late-dispatch", "instruction %d is handed out %d ms after its limit", m.Seq, m.SentAt-m.NotAfter)
 		}
 	}
 }
@@ -226,6 +226,9 @@ func (c *checker) delivered(e *engine.Effects) {
 		case *wire.Welcome:
 			if !c.ofOldLife(s.Node, m.Through) {
 				c.covered(s.Node, m.Through)
+			}
+			if m.Through <= c.book.cursors[s.Node].Last {
+				delete(c.orders.ahead.unmet, s.Node)
 			}
 		case *wire.EventAck:
 			c.covered(s.Node, m.Through)
@@ -273,7 +276,11 @@ func throughOf(m wire.Message) uint64 {
 
 // covered demands that the events a node is told about are on disk.
 func (c *checker) covered(node string, through uint64) {
-	if have := c.book.cursors[node].Last; through > have {
+	have := c.book.cursors[node].Last
+	if c.orders.ahead.unmet[node] && through > have && through <= c.book.before[node].Last {
+		return // of its old life; what comes before the welcome of the new one it does not take
+	}
+	if through > have {
 		c.fail("effect-before-commit", "%s is told that its events up to %d are on disk, they are up to %d", node, through, have)
 	}
 }
@@ -299,6 +306,8 @@ func (c *checker) alarm(a engine.Alarm) {
 		}
 	case "illegal_transition", "unreadable_event":
 		c.fail("alarm", "%s of %s: %s", a.Kind, a.Subject, a.Text)
+	case "safe_record_lost":
+		c.falseLost(a)
 	case "agent_reset":
 		if !c.wipes[a.Subject] && c.copies[a.Subject] == 0 {
 			c.fail("alarm", "%s of %s, whose card was never replaced: %s", a.Kind, a.Subject, a.Text)

@@ -170,6 +170,7 @@ func (c *checker) durable(head uint64) {
 		for _, n := range r.Cursors {
 			if was := b.cursors[n.Node]; was.Incarnation != n.Incarnation {
 				b.before[n.Node] = was
+				c.orders.ahead.unmet[n.Node] = true
 			}
 			b.cursors[n.Node] = n.Cursor
 			if _, ok := c.orders.known[n.Node]; !ok {
@@ -177,6 +178,9 @@ func (c *checker) durable(head uint64) {
 			}
 			life := nodeLife{n.Node, n.Incarnation, c.copies[n.Node]}
 			c.most[life] = max(c.most[life], n.Last)
+		}
+		if r.Reserved != nil {
+			c.orders.ahead.reserved = *r.Reserved
 		}
 		for k := range r.Audits {
 			b.trail.durable = r.Audits[k]
@@ -193,6 +197,7 @@ func (c *checker) crashed(kept uint64) {
 	c.durable(kept)
 	c.book.forget()
 	c.pace.restarted()
+	c.aheadLost()
 	clear(c.lifeOf)
 	c.memory.due, c.memory.heard, c.memory.stands = nil, map[string]voice{}, map[alarmOf]bool{} // it may have died before it told
 }

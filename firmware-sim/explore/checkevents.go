@@ -148,6 +148,9 @@ func (c *checker) input(in engine.Input) {
 			c.heard[life] = &arrivals{through: min(before, h.Next-1), beyond: map[uint64]bool{}}
 		}
 	}
+	if r, ok := up.Msg.(*wire.Report); ok {
+		c.toldLost(up.Node, r)
+	}
 	c.spoken(up.Node, life.incarnation, up.Msg)
 	e, ok := up.Msg.(*wire.Event)
 	if !ok {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/apollo-11/apollo11/gateway/engine"
+	"github.com/apollo-11/apollo11/gateway/round"
 	"github.com/apollo-11/apollo11/wire"
 )
 
@@ -17,18 +18,20 @@ type orders struct {
 	offered   map[wire.Token]offer       // the process to which it was handed out, or which was asked after it, last
 	whispered map[attemptKey]wire.Code   // ends that were told over narrowband
 	held      map[string]map[string]bool // by node and pin: by a gpio.safe that was taken, until a release was
-	ticking   bool                       // somebody looks at offs
-	toldTo    map[*agent]int64           // the latest time of the gateway that earlier processes can have known
-	known     map[string]time.Duration   // nodes that have said hello, since when that is on disk
+	ahead     aheads
+	ticking   bool                     // somebody looks at offs
+	toldTo    map[*agent]int64         // the latest time of the gateway that earlier processes can have known
+	known     map[string]time.Duration // nodes that have said hello, since when that is on disk
 }
 
 func newOrders() orders {
-	return orders{numbers: map[numberOf]uint64{}, limits: map[uint64]int64{}, shared: map[int]string{}, known: map[string]time.Duration{}, toldTo: map[*agent]int64{}, offered: map[wire.Token]offer{}, whispered: map[attemptKey]wire.Code{}, held: map[string]map[string]bool{}}
+	return orders{ahead: aheads{out: map[uint64]engine.Instruction{}, lost: map[wire.Token]uint64{}, drove: map[uint64]bool{}, unmet: map[string]bool{}}, numbers: map[numberOf]uint64{}, limits: map[uint64]int64{}, shared: map[int]string{}, known: map[string]time.Duration{}, toldTo: map[*agent]int64{}, offered: map[wire.Token]offer{}, whispered: map[attemptKey]wire.Code{}, held: map[string]map[string]bool{}}
 }
 
 // off is something towards safe that is owed.
 type off struct {
 	seq   uint64
+	trace wire.Trace
 	a     *agent
 	reach time.Duration // for how long without a break nothing has been in its way
 	path  pathway
@@ -76,6 +79,8 @@ func (c *checker) inOrder(a *agent, x *work, p *pinDef, f *lineFact, order uint6
 		c.fail("spared", "instruction %d (number %d) moves %s of %s, and the board has ended number %d towards safe there", x.Seq, order, p.name, a.tag, f.stood)
 	}
 	switch {
+	case order < f.ahead && !x.Towards && x.frame == 0:
+		c.fail("order", "instruction %d (number %d) moves %s of %s after number %d, which went ahead of its record", x.Seq, order, p.name, a.tag, f.ahead)
 	case order < f.mark && (x.Towards || x.frame != 0) && f.off >= f.mark:
 		// Both lead to safe: what was driven past a hanging loop may have left no mark.
 	case order < f.mark:
@@ -118,6 +123,7 @@ func (c *checker) numbered(i *engine.Instruction) {
 	if i.Attempt == 0 && n != i.Seq {
 		return
 	}
+	c.reused(i, n)
 	key := numberOf{n, ""}
 	if n != i.Seq {
 		key.node = i.Node // above the log's own numbers those of two nodes may be the same
@@ -186,7 +192,7 @@ func (c *checker) owed(i *engine.Instruction) {
 	if _, ok := towardsOn(a, i); !ok {
 		return
 	}
-	c.orders.offs = append(c.orders.offs, &off{seq: i.Seq, a: a})
+	c.orders.offs = append(c.orders.offs, &off{seq: i.Seq, trace: i.Trace, a: a})
 	c.ticks()
 }
 
@@ -202,9 +208,9 @@ func (c *checker) lookAtOffs() {
 }
 
 func (c *checker) stillOwed(o *off) bool {
-	i := c.book.insts[o.seq]
+	i, may := c.asItIs(o)
 	lines, ok := towardsOn(o.a, &i)
-	if !ok || i.State.Settled() || i.By != 0 || i.CancelBy != "" || i.Seq == 0 || o.a.retired || o.a.second != nil || o.a.copies > 0 {
+	if !ok || i.Trace != o.trace || i.State.Settled() || i.By != 0 || i.CancelBy != "" || i.Seq == 0 || o.a.retired || o.a.second != nil || o.a.copies > 0 {
 		return false
 	}
 	if i.NotAfter != 0 && c.w.gateway.clock.wall() >= i.NotAfter {
@@ -215,11 +221,11 @@ func (c *checker) stillOwed(o *off) bool {
 		f := c.line(o.a, l)
 		driven = driven && max(f.off, f.mark) >= c.orderOf(&i)
 	}
-	if driven || c.heardOf(o.seq) {
+	if driven || c.heardOf(o.seq) || c.w.reloads && c.orders.ahead.drove[c.orderOf(&i)] {
 		return false
 	}
 	p, open := c.pathOf(o.a)
-	if !open || p != o.path {
+	if !may || !open || p != o.path {
 		o.path, o.reach = p, 0
 		return true
 	}
@@ -239,7 +245,7 @@ func (c *checker) pathOf(a *agent) (p pathway, open bool) {
 	g, l := c.w.gateway, a.link
 	p = pathway{g.process, a.life, l.brokerEnd}
 	open = g.process != nil && a.life != nil && l.brokerEnd != nil && l.agentEnd == l.brokerEnd && !l.agentEnd.torn && c.knows(a).in == l.agentEnd.session &&
-		c.w.now >= max(l.holdUntil, l.holeUntil, l.halfUp, l.halfDown, l.slowUntil, g.slowUntil, g.fullUntil) && len(g.blind) == 0 && !a.local && c.w.now-c.localOver(a) > copyWithin &&
+		c.w.now >= max(l.holdUntil, l.holeUntil, l.halfUp, l.halfDown, l.slowUntil, g.fullUntil) && len(g.blind) == 0 && g.held < round.Held && !a.local && c.w.now-c.localOver(a) > copyWithin &&
 		max(l.brokerEnd.up.last, l.brokerEnd.down.last) <= c.w.now+offEvery // nothing is still held back
 	return p, open
 }

@@ -28,6 +28,7 @@ type lineFact struct {
 	cut   bool          // the end of a process has cut the pulse, and the level is another one
 
 	mark, markOf uint64 // the highest number that was driven, and the instruction
+	ahead        uint64 // the highest number that went ahead of its record, in this life
 	off          uint64 // the highest number that was driven to the safe level
 	stood        uint64 // the highest number towards safe whose end was told: it stands for all before it
 	held         bool   // by a gpio.safe that was executed, until a release
@@ -100,6 +101,10 @@ func (c *checker) asked(a *agent, x *work, d lines.Drive, moves, sure bool) {
 		c.fail("held", "instruction %d (number %d) moves %s of %s away from its safe level, which number %d holds", x.Seq, order, p.name, a.tag, f.heldBy)
 	case away && p.onLoss && c.lost(a):
 		c.fail("on-loss", "instruction %d moves %s of %s away from its safe level, and the gateway has been gone since %v", x.Seq, p.name, a.tag, c.pins.contact[a].lostAt)
+	}
+	if x.ahead {
+		f.ahead = max(f.ahead, order)
+		c.orders.ahead.drove[order] = true
 	}
 	if x.frame == 0 {
 		c.begun(a, x)
@@ -282,7 +287,7 @@ func (c *checker) linesLeft(a *agent) {
 		c.overFor(a, p.line, wire.LeaseRestart, p.safe)
 		f := c.line(a, p.line)
 		f.cut = !p.hasSafe && f.pulse && f.until != 0 && f.level != f.end && c.copies[a.id] == 0
-		f.by, f.until, f.stuck, f.pulse = wire.Token{}, 0, false, false
+		f.by, f.until, f.stuck, f.pulse, f.ahead = wire.Token{}, 0, false, false, 0
 	}
 	boots := a.boots
 	c.w.after(crashSlack, func() {

@@ -22,6 +22,8 @@ type Counts struct {
 	LeaseEnds    [wire.LeaseHand + 1]int // as they were told in the end
 	Edges        int                     // seen by watches
 	ByHand       int                     // refused because of the LOCAL switch
+	Ahead        int                     // what left the gateway before its record
+	AheadLost    int                     // what was told of it by a node after its record was lost
 	Windows      Windows
 }
 
@@ -43,6 +45,8 @@ func (c *Counts) Add(o *Counts) {
 	c.Leases += o.Leases
 	c.Edges += o.Edges
 	c.ByHand += o.ByHand
+	c.Ahead += o.Ahead
+	c.AheadLost += o.AheadLost
 	for k, n := range o.LeaseEnds {
 		c.LeaseEnds[k] += n
 	}

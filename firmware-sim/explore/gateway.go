@@ -31,9 +31,15 @@ type gateway struct {
 	jobs    []job // not settled, oldest first
 	syncing bool
 
+	ahead   round.Ahead
+	aheadAt time.Duration
+	held    int    // inputs since the last flush that led to something
+	settled uint64 // jobs of this process that are out
+
 	failNext  bool          // the next sync fails
 	fullUntil time.Duration // until then nothing can be written
 	slowUntil time.Duration // until then syncs take long
+	hangUntil time.Duration // until then none ends
 	latency   float64       // mean time of a sync in ms
 	tight     bool          // its capacity is small
 	// Its numbers, 0 for the defaults.
@@ -101,6 +107,7 @@ func (g *gateway) boot() {
 	g.process = new(identity)
 	g.clock.started = g.w.now
 	g.inputs, g.jobs, g.planned, g.syncing, g.wakeAt, g.failNext = nil, nil, false, false, 0, false
+	g.ahead, g.aheadAt, g.held, g.settled = round.Ahead{}, 0, 0, 0
 	store, err := g.disk.open()
 	if err != nil {
 		g.w.fail("recovery", "the gateway cannot open its store: %v", err)
@@ -183,13 +190,28 @@ func (g *gateway) round() {
 	now := g.now()
 	waiting := g.inputs
 	g.inputs = nil
-	for _, in := range waiting {
+	for k, in := range waiting {
+		if g.full() && g.held >= round.Held {
+			g.inputs = waiting[k:]
+			break
+		}
+		before := g.eng.Collected()
 		g.w.check.input(in)
 		if err := round.Step(g.eng, g.log, now, in); err != nil {
 			g.w.fail("log", "the gateway cannot read its log: %v", err)
 			return
 		}
+		if g.eng.Collected() > before {
+			g.held++
+		}
 	}
+	if g.full() {
+		g.ahead.Take(now.Mono, g.eng.Urgent(now))
+		g.w.check.owedAhead()
+		g.goAhead()
+		return
+	}
+	g.held = 0
 	if g.w.now < g.fullUntil {
 		g.die("the disk is full", g.rnd.Float64())
 		g.restart(between(g.rnd, 500, 3_000))
@@ -201,14 +223,17 @@ func (g *gateway) round() {
 		return
 	}
 	g.w.mix("round", uint64(len(j.Writes)), uint64(len(j.Effects.Sends)), uint64(deadline))
-	g.w.check.flushed(&j, now)
+	g.w.check.flushed(&j)
 	g.wake(deadline)
 	if !j.Empty() {
+		g.ahead.Flushed(now.Mono, &j)
 		g.jobs = append(g.jobs, job{j, g.clock.err})
 		if len(g.jobs) == 1 && !j.Written() {
 			g.settle()
 			return
 		}
+		g.w.check.owedAhead()
+		g.goAhead()
 		g.commit()
 	}
 }
@@ -238,24 +263,31 @@ func (g *gateway) commit() {
 	if g.w.now < g.slowUntil {
 		mean = 800
 	}
-	g.later(time.Duration(g.rnd.ExpFloat64()*mean*float64(time.Millisecond)), func() {
-		g.syncing = false
-		var fail error
-		if g.failNext {
-			fail = errDisk
-		}
-		if err := g.disk.sync(fail); err != nil {
-			if fail == nil {
-				g.w.fail("log", "the gateway cannot sync its log: %v", err)
-				return
-			}
-			g.die("a sync failed", g.rnd.Float64())
-			g.restart(between(g.rnd, 100, 5_000))
+	g.later(time.Duration(g.rnd.ExpFloat64()*mean*float64(time.Millisecond)), g.synced)
+}
+
+// synced is the end of a sync.
+func (g *gateway) synced() {
+	if g.w.now < g.hangUntil {
+		g.later(min(g.hangUntil-g.w.now, time.Second), g.synced)
+		return
+	}
+	g.syncing = false
+	var fail error
+	if g.failNext {
+		fail = errDisk
+	}
+	if err := g.disk.sync(fail); err != nil {
+		if fail == nil {
+			g.w.fail("log", "the gateway cannot sync its log: %v", err)
 			return
 		}
-		g.w.check.durable(g.disk.applied())
-		g.settle()
-	})
+		g.die("a sync failed", g.rnd.Float64())
+		g.restart(between(g.rnd, 100, 5_000))
+		return
+	}
+	g.w.check.durable(g.disk.applied())
+	g.settle()
 }
 
 // settle lets out the jobs that are on disk, in order.
@@ -266,6 +298,12 @@ func (g *gateway) settle() {
 			return
 		}
 		g.jobs = g.jobs[1:]
+		g.settled++
+	}
+	g.ahead.Settled(g.settled)
+	g.goAhead()
+	if len(g.inputs) > 0 || g.eng.Collected() > 0 {
+		g.plan(0) // it was full
 	}
 }
 
@@ -303,7 +341,7 @@ func (g *gateway) deliver(j *round.Job, clock time.Duration) {
 }
 
 func (g *gateway) heal() {
-	g.fullUntil, g.slowUntil, g.failNext = 0, 0, false
+	g.fullUntil, g.slowUntil, g.hangUntil, g.failNext = 0, 0, 0, false
 	g.clock.err = 0
 }
 

@@ -259,14 +259,14 @@ func (l *link) down(b []byte, clock time.Duration) {
 				return
 			}
 			switch m := m.(type) {
-			case *wire.Instruction:
-				l.a.urgent(m)
 			case *wire.Cancel:
 				l.w.check.stopTold(l.a, m.Seq)
 			case *wire.Release:
 				l.w.check.releaseCame(l.a, m.Seq)
 			}
-			l.a.take(waiting{executor.Received{Message: m}, m, clock})
+			if l.a.past(m) {
+				l.a.take(waiting{executor.Received{Message: m}, m, clock})
+			}
 		})
 	}
 }

@@ -39,7 +39,6 @@ func TestMutantsAreCaught(t *testing.T) {
 var unseen = map[mutant.Fault]string{
 	mutant.RefusalSpares:      "the gateway's own cancels come first; what must be lost for it was not met. Scripts of fieldagent/executor see it",
 	mutant.EpochIgnored:       "a gateway with another log does not play. Scripts of fieldagent/executor see it",
-	mutant.NumberTwice:        "nothing leaves the gateway before its own record yet, so that a number which is lost was told nobody. Tests of gateway/engine see it",
 	mutant.SupersededBelieved: "a restored log gives what waited to an operator first. Tests of gateway/engine see it",
 	mutant.HoldUnasked:        "the door, the agent and the number stand before the owner. Tests of fieldagent/lines see it",
 }
@@ -78,7 +77,7 @@ var profiles = map[string][]mutant.Fault{
 	"power": {mutant.OwnersActRetried, mutant.QueueUnoffered, mutant.HoldLost, mutant.PulseLeft},
 	"restore": {mutant.RestoreUnseen, mutant.BoardBelieved, mutant.CopyBelieved, mutant.QueueUnmet, mutant.StrangerCancels,
 		mutant.HelloForAll, mutant.MarkForgotten, mutant.NumbersUnbounded, mutant.ForgetUnmarked},
-	"disk":     {mutant.NarrowbandFirst, mutant.OffWaitsForJournal, mutant.OffWaitsForWorker, mutant.WithdrawalUnwritten},
+	"disk":     {mutant.NumberTwice, mutant.OffWaitsForLog, mutant.UrgentUnreserved, mutant.NarrowbandFirst, mutant.OffWaitsForJournal, mutant.OffWaitsForWorker, mutant.WithdrawalUnwritten},
 	"flapping": {mutant.PriorityOvertakes, mutant.SafeAtCapacity, mutant.WithdrawnOffered},
 	"clock":    {mutant.ExpiryIgnored},
 }

@@ -75,6 +75,7 @@ func drawPlan(w *world, span time.Duration) []step {
 	list = append(list, drawPins(w, span, max(tasks, 1)+1)...)
 	list = append(list, drawOrder(w, span, list)...)
 	list = append(list, drawScenes(w, list)...)
+	list = append(list, drawHangs(w, span, list)...)
 	slices.SortStableFunc(list, func(a, b step) int { return cmp.Compare(a.at, b.at) })
 	return list
 }

@@ -14,6 +14,7 @@ const (
 	gatewayFail                // the next sync fails: the process must stop
 	gatewayFull                // the disk is full for a while: writes fail, so does starting
 	gatewaySlow                // every sync takes long for a while
+	gatewayHang                // no sync ends for a while, up to minutes
 	gatewayClock               // the wall clock jumps
 	brokerRestart              // every connection ends, what was in flight is lost
 	agentCut                   // power cut
@@ -62,7 +63,7 @@ const (
 
 var kindNames = map[kind]string{
 	gatewayCut: "gateway-cut", gatewayFail: "gateway-fail", gatewayFull: "gateway-full", gatewaySlow: "gateway-slow",
-	gatewayClock: "gateway-clock", brokerRestart: "broker-restart", agentCut: "agent-cut", agentKill: "agent-kill",
+	gatewayHang: "gateway-hang", gatewayClock: "gateway-clock", brokerRestart: "broker-restart", agentCut: "agent-cut", agentKill: "agent-kill",
 	agentStop: "agent-stop", agentWipe: "agent-wipe", agentFail: "agent-fail", agentFull: "agent-full",
 	agentSlow: "agent-slow", agentClock: "agent-clock", agentTight: "agent-tight", agentHang: "agent-hang", agentRot: "agent-rot", linkCut: "link-cut", linkHold: "link-hold",
 	linkHole: "link-hole", linkHalf: "link-half", linkSlow: "link-slow", narrowFlip: "narrow-flip",
@@ -92,7 +93,9 @@ type Profile struct {
 	// cables.
 	Hands float64
 	// Scenes is the share of the boards that have a scene.
-	Scenes  float64
+	Scenes float64
+	// Hangs is the share of the sites at which the disk of the gateway hangs.
+	Hangs   float64
 	weights []weight
 	total   int
 }
@@ -111,14 +114,14 @@ func Profiles() []Profile {
 	list := []Profile{
 		{Name: "calm"},
 		{Name: "lossy", LeastLoss: 0.3, Loss: 0.3, Repeat: 0.1, NarrowLoss: 0.3},
-		{Name: "flapping", Hands: 0.5, Repeat: 0.05, NarrowLoss: 0.1, weights: links},
-		{Name: "power", Hands: 0.5, NarrowLoss: 0.1, weights: power},
+		{Name: "flapping", Hangs: 0.2, Hands: 0.5, Repeat: 0.05, NarrowLoss: 0.1, weights: links},
+		{Name: "power", Hangs: 0.3, Hands: 0.5, NarrowLoss: 0.1, weights: power},
 		{Name: "clock", Hands: 0.5, BadClocks: true, weights: slices.Concat(clocks, []weight{{agentKill, 2}, {linkCut, 1}, {linkHold, 1}, {gatewayCut, 1}})},
-		{Name: "disk", Hands: 0.5, weights: slices.Concat(disks, []weight{{gatewayCut, 1}, {agentCut, 1}})},
+		{Name: "disk", Hangs: 0.6, Hands: 0.5, weights: slices.Concat(disks, []weight{{gatewayCut, 1}, {agentCut, 1}})},
 		{Name: "blackhole", NarrowTrip: 150, weights: []weight{{linkHole, 2}, {linkHalf, 1}}},
 		{Name: "scenes", Loss: 0.1, NarrowTrip: 150, Scenes: 1},
-		{Name: "restore", Hands: 0.5, Loss: 0.1, Repeat: 0.05, NarrowLoss: 0.1, Memory: 1, weights: slices.Concat(power, []weight{{linkCut, 3}, {linkHold, 2}, {linkHole, 1}, {narrowFlip, 1}})},
-		{Name: "all", Hands: 0.5, Loss: 0.3, Repeat: 0.1, NarrowLoss: 0.3, BadClocks: true, Memory: 0.2, weights: slices.Concat(links, power, clocks, disks)},
+		{Name: "restore", Hangs: 0.15, Hands: 0.5, Loss: 0.1, Repeat: 0.05, NarrowLoss: 0.1, Memory: 1, weights: slices.Concat(power, []weight{{linkCut, 3}, {linkHold, 2}, {linkHole, 1}, {narrowFlip, 1}})},
+		{Name: "all", Hangs: 0.3, Hands: 0.5, Loss: 0.3, Repeat: 0.1, NarrowLoss: 0.3, BadClocks: true, Memory: 0.2, weights: slices.Concat(links, power, clocks, disks)},
 	}
 	for k := range list {
 		if list[k].NarrowTrip == 0 {

@@ -71,7 +71,7 @@ func (w *world) operate(s *step) {
 
 func (w *world) hurtGateway(s *step) {
 	g := w.gateway
-	if len(g.blind) > 0 && s.kind <= gatewayFull {
+	if len(g.blind) > 0 && (s.kind <= gatewayFull || s.kind == gatewayHang) {
 		return // see gateway.blind
 	}
 	switch s.kind {
@@ -86,6 +86,8 @@ func (w *world) hurtGateway(s *step) {
 		g.fullUntil = w.now + s.long
 	case gatewaySlow:
 		g.slowUntil = w.now + s.long
+	case gatewayHang:
+		g.hangUntil = w.now + s.long
 	case gatewayClock:
 		g.clock.err += jump(s)
 	case brokerRestart:

@@ -22,6 +22,7 @@ type work struct {
 	pin     string // the first that it names
 	fate    fate
 	frame   uint64 // of a compact frame towards safe: its number
+	ahead   bool   // no frame: it goes ahead of its record at the gateway
 	begun   time.Duration
 	done    bool
 	aborted bool

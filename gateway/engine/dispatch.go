@@ -151,6 +151,7 @@ func (e *Engine) dispatch(now Now, i *inst) {
 	e.inOrderAtLine(i, m)
 	if i.safe {
 		i.node.sentSafe(now, m)
+		e.urge(now, i)
 	}
 	e.send(i.node, m, &m.Through)
 }
@@ -194,6 +195,7 @@ func (e *Engine) newAttempt(i *inst) {
 		i.Token = wire.Token{Shard: e.counters.Shard, Seq: e.counters.NextToken, Rand: e.rnd.Uint32()}
 	}
 	e.counters.NextToken++
+	i.unwritten = true
 	i.node.give(i.given())
 	i.noteHandedOut()
 	e.topUsed = true

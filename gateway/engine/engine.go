@@ -48,6 +48,7 @@ type Engine struct {
 
 	lines    []nodeLine // to be looked at before anything is sent
 	reserved Reserved
+	skipped  skipped
 
 	auditNo   uint64 // of the latest entry
 	auditHead [32]byte
@@ -55,6 +56,7 @@ type Engine struct {
 	// Collected since the last Ready.
 	touched   []*task // to be looked at for opening, closing and status
 	dirty     []*inst
+	logged    int // entries of timelines
 	pumps     []*node
 	owing     []*node // nodes that are owed an EventAck
 	changed   []*node // nodes whose state is to be published
@@ -234,8 +236,10 @@ func (e *Engine) Ready(now Now) Ready {
 		r.Records.Moved, e.movedNew = &m, false
 	}
 	e.collectHolds(&r.Records)
-	if e.topUsed {
+	if e.topUsed || !r.Records.Empty() {
 		e.reserve(&r.Records)
+	}
+	if e.topUsed {
 		c := e.counters
 		r.Records.Counters = &c
 		e.topUsed = false
@@ -243,7 +247,9 @@ func (e *Engine) Ready(now Now) Ready {
 	e.effects.Statuses = append(e.effects.Statuses, r.Effects.Statuses...)
 	e.effects.Nodes = append(e.effects.Nodes, r.Effects.Nodes...)
 	r.Effects, e.effects = e.effects, Effects{}
-	r.Deadline = e.timers.next()
+	if r.Deadline = e.timers.next(); len(e.pumps) > 0 {
+		r.Deadline = now.in(0)
+	}
 	return r
 }
 
@@ -297,12 +303,17 @@ func (e *Engine) collectTasks(r *Ready) {
 }
 
 func (e *Engine) collectInsts(r *Ready) {
+	e.logged = 0
 	if len(e.dirty) == 0 {
 		return
 	}
 	r.Records.Instructions = make([]Write, 0, len(e.dirty))
 	for _, i := range e.dirty {
 		i.dirty = false
+		if i.unwritten && i.safe && i.wants {
+			e.wantPump(i.node) // see sendSafe
+		}
+		i.unwritten = false
 		if !mutant.On(mutant.VersionStuck) {
 			i.Version++
 		}
@@ -352,6 +363,7 @@ func (e *Engine) log(now Now, i *inst, en Entry) {
 		en.Token, en.Attempt = i.Token, i.Attempt
 	}
 	i.entries = append(i.entries, en)
+	e.logged++
 	e.mark(now, i)
 }
 

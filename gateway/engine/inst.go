@@ -24,7 +24,8 @@ type inst struct {
 	node       *node
 	entries    []Entry
 	dirty      bool
-	place      int // in node.queue, from 1; 0 when it is not queued
+	unwritten  bool // its latest attempt is in no round yet
+	place      int  // in node.queue, from 1; 0 when it is not queued
 	places     []place
 	board      bool           // it holds the whole board
 	safe       bool           // it only leads to safe levels, as far as its node has told

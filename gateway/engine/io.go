@@ -157,6 +157,8 @@ type Effects struct {
 	Compacts []CompactSend
 	Pins     []PinNews
 	Counts   Counts
+	// Urgent is what may go ahead of the records, and need not leave after them.
+	Urgent []Urgent
 }
 
 // Confirm is the end of a status-unknown window (B3): how long after an attempt

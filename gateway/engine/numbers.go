@@ -24,17 +24,18 @@ func (e *Engine) RestoreReserved(r Reserved) {
 	if mutant.On(mutant.NumberTwice) {
 		return
 	}
+	e.skipped = skipped{e.counters.NextSeq, r.Seq}
 	e.counters.NextSeq = max(e.counters.NextSeq, r.Seq)
 	e.counters.NextToken = max(e.counters.NextToken, r.Token)
 }
 
-// reserve sets the next block aside when the last one is used up.
+// reserve sets the next block aside when less than half of the last one is left, so that
+// what may not wait for its record (urgent.go) has numbers that are reserved on disk.
 func (e *Engine) reserve(r *Records) {
-	c := e.counters
-	if e.cfg.Reserve <= 0 || c.NextSeq <= e.reserved.Seq && c.NextToken <= e.reserved.Token {
+	c, block := e.counters, uint64(max(e.cfg.Reserve, 0))
+	if block == 0 || c.NextSeq+(block+1)/2 <= e.reserved.Seq && c.NextToken+(block+1)/2 <= e.reserved.Token {
 		return
 	}
-	block := uint64(e.cfg.Reserve)
 	e.reserved = Reserved{Seq: c.NextSeq + block, Token: c.NextToken + block}
 	v := e.reserved
 	r.Reserved = &v

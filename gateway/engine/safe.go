@@ -41,10 +41,15 @@ const (
 func (e *Engine) safeReserve() int { return max(e.cfg.Capacity/10, 100) }
 
 // sendSafe hands out what is towards safe, also to a node that is silent: as long as its
-// connection stands its pins may be driven past a loop that hangs.
+// connection stands its pins may be driven past a loop that hangs. One whose latest
+// attempt is not written yet is not tried again before: of each attempt the log knows.
 func (e *Engine) sendSafe(now Now, n *node) {
-	for n.session != 0 && len(n.safes) > 0 {
-		i := n.safes[0]
+	for k := 0; n.session != 0 && k < len(n.safes); {
+		i := n.safes[k]
+		if i.unwritten && e.unsent(i) {
+			k++
+			continue
+		}
 		e.unwant(i)
 		e.dispatch(now, i)
 		e.arm(now, i)
@@ -260,6 +265,9 @@ func (e *Engine) compactSafe(now Now, n *node, a wire.CompactAck) bool {
 	}
 	i := e.byOrder(n, a.Seq)
 	if a.Code == wire.CodeDriven {
+		if i == nil {
+			e.lostRecord(now, n, a.Seq)
+		}
 		e.drive(now, i, PathNarrowband)
 		return true // one that has ended meanwhile needs no word
 	}

@@ -211,6 +211,9 @@ func (e *Engine) compact(now Now, in *Compact) {
 func (e *Engine) states(now Now, n *node, m *wire.Report) {
 	for _, s := range m.States {
 		i := e.insts[s.Seq]
+		if i == nil && s.Status == wire.StatusDriven {
+			e.lostRecord(now, n, s.Seq)
+		}
 		if i == nil || i.node != n || i.Token != s.Token || i.State.Settled() || i.waiting() {
 			continue
 		}

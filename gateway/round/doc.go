@@ -12,6 +12,9 @@
 //
 // # Rules
 //
+//   - Only what is towards safe may leave before its record, and only as Ahead says:
+//     under numbers that are reserved on disk. While the disk takes no more rounds, the
+//     loop goes on with at most Held inputs that lead to records, and takes no more.
 //   - What the engine wants for an input is looked up before the input is taken.
 //   - One round is one atomic batch.
 //   - Jobs are settled in the order of their Flush. After one that did not reach

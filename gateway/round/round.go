@@ -117,17 +117,18 @@ func Step(eng *engine.Engine, log Log, now engine.Now, in engine.Input) error {
 
 // Job is one round on its way to the disk and then out.
 type Job struct {
-	pending Pending // nil when nothing was written
-	Effects engine.Effects
-	Writes  []engine.Write // for the log of steps
-	Open    int            // unfinished instructions after it
+	pending  Pending          // nil when nothing was written
+	reserved *engine.Reserved // that are reserved when it is on disk; nil for as before
+	Effects  engine.Effects
+	Writes   []engine.Write // for the log of steps
+	Open     int            // unfinished instructions after it
 }
 
 // Flush lets time pass for the engine and hands what has collected to the log.
 // deadline is when it has to be called again, 0 for never.
 func Flush(eng *engine.Engine, log Log, now engine.Now) (j Job, deadline time.Duration, err error) {
 	r := eng.Ready(now)
-	j = Job{Effects: r.Effects, Writes: r.Records.Instructions, Open: eng.Open()}
+	j = Job{Effects: r.Effects, Writes: r.Records.Instructions, Open: eng.Open(), reserved: r.Records.Reserved}
 	if !r.Records.Empty() {
 		if j.pending, err = log.Apply(&r.Records); err != nil {
 			return j, 0, fmt.Errorf("write the log: %w", err)

@@ -115,6 +115,8 @@ const (
 	LeaseHalf                 // the pins: a lease ends after half of its time
 	LevelSwapped              // the pins: the end of a lease is told with the other level
 	HeardIgnored              // the pins: the word of the gateway does not put the loss off
+	OffWaitsForLog            // the gateway: what is towards safe waits for its record
+	UrgentUnreserved          // the gateway: what leaves before its record has numbers that nobody has reserved
 	faults
 )
 
@@ -219,6 +221,8 @@ var names = [faults]string{
 	LeaseHalf:           "lease_half",
 	LevelSwapped:        "level_swapped",
 	HeardIgnored:        "heard_ignored",
+	OffWaitsForLog:      "off_waits_for_log",
+	UrgentUnreserved:    "urgent_unreserved",
 }
 
 // String is the fault's name.

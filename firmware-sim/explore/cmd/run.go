@@ -190,6 +190,9 @@ func tell(w io.Writer, c explore.Campaign, s explore.Summary) {
 	e := &n.LeaseEnds
 	say(w, "%d leases, told were %d expired, %d replaced, %d loss, %d stopped, %d restart; %d edges told; %d refused by LOCAL switches",
 		n.Leases, e[wire.LeaseExpired], e[wire.LeaseReplaced], e[wire.LeaseLoss], e[wire.LeaseStopped], e[wire.LeaseRestart], n.Edges, n.ByHand)
+	if n.Ahead > 0 {
+		say(w, "%d orders towards safe went ahead of their record at the gateway, %d of them were told by their nodes after the record was lost", n.Ahead, n.AheadLost)
+	}
 	say(w, "%d tasks submitted, %d faults, %d steps, %v of virtual time", s.Counts.Submitted, s.Counts.Faults, s.Counts.Steps, s.Virtual.Round(time.Second))
 	if s.Failure != nil {
 		say(w, "\n%v", s.Failure)
