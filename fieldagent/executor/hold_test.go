@@ -178,3 +178,24 @@ func TestNoCopyIsDrivenAgainstAHand(t *testing.T) {
 		}
 	}
 }
+
+// A release that comes late ends the holds that are older than it, also after a restart.
+func TestALateReleaseEndsOnlyOlderHolds(t *testing.T) {
+	b := newBench(t, config(1))
+	b.welcome(0)
+	for seq, line := range map[uint64]string{3: "b", 10: "a"} {
+		b.deliver(seq, line, "hold")
+		b.finish(seq, wire.CodeOK)
+	}
+	b.start()
+	b.welcome(b.newest)
+	release := b.instruction(5, "")
+	release.Intent = "release"
+	if out := b.receive(release); len(out.Start) != 1 || out.Start[0].Order != 5 {
+		t.Fatalf("%+v, told %v", out.Start, ends(out))
+	}
+	b.finish(5, wire.CodeOK)
+	if h := b.core.Holds(); len(h) != 1 || h[wire.LineOf("a")] != 10 {
+		t.Errorf("holds %v", h)
+	}
+}

@@ -178,6 +178,8 @@ func TestA3_SafeWorksWhileTheFileIsEdited(t *testing.T) {
 		"the pin was taken out":       {"pins:\n  - {name: lamp, line: GPIO27, direction: out, safe: 0}\n", force, exitOK, "GPIO17 low GPIO27 low", ""},
 		"another name, and at high":   {strings.NewReplacer("valve-1", "valve-2", "safe: 0", "safe: 1").Replace(good), force, exitOK, "GPIO17 low", ""},
 		"its name on another line":    {strings.Replace(good, "GPIO17", "GPIO27", 1), force, exitOK, "GPIO17 low GPIO27 low", ""},
+		"a typo, and no such line":    {strings.Replace(good, "GPIO17", "GPIO99", 1) + "log_leve: debug\n", force, exitError, "GPIO17 low", "GPIO99"},
+		"of another back end":         {good, `{"version":1,"gpio":"chardev","pins":[{"name":"v","line":"GPIO22","safe":0}]}`, exitOK, "GPIO17 low", ""},
 		"of a newer program":          {good, strings.Replace(force, `"version":1`, `"version":2`, 1), exitLook, "GPIO17 low", "version 2"},
 		"of an older program":         {good, strings.Replace(force, `"version":1`, `"version":0`, 1), exitLook, "GPIO17 low", "version 0"},
 		"more than a board has":       {good, `{"version":1,"gpio":"sim","pins":[` + strings.Repeat(`{"name":"v","line":"GPIO5"},`, 512) + `{"name":"v","line":"GPIO5"}]}`, exitLook, "GPIO17 low", "lists 513 pins"},
@@ -275,5 +277,17 @@ func mkdir(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A3: what the command line says of the data directory counts before the file.
+func TestA3_SafeTakesTheDirectoryThatItIsGiven(t *testing.T) {
+	file, _, tr := benchFile(t, "pins:\n  - {name: lamp, line: GPIO27, direction: out, safe: 0}\n")
+	data := t.TempDir()
+	if err := os.WriteFile(filepath.Join(data, "pins-in-force.json"), []byte(`{"version":1,"gpio":"sim","pins":[{"name":"v","line":"GPIO17","safe":0}]}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs := call(t, "safe", "--config", file, "--data", data); code != exitOK || !strings.Contains(trace(t, tr), "GPIO17 low") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 }
