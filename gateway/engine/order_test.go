@@ -210,7 +210,7 @@ func TestB25_TokensAreReservedByThemselves(t *testing.T) {
 	h.cfg.Reserve = 10
 	h.boot()
 	h.block("hello pump-1\nsubmit node=pump-1 retry=100,1ms,1ms")
-	for range 46 {
+	for range 48 {
 		h.block("event pump-1 seq=1 processed busy")
 		h.block("advance 1s pump-1")
 	}
