@@ -26,14 +26,15 @@ const (
 
 // Causes that the owner itself writes into the trace.
 const (
-	CauseStart  = "safe:start"
-	CauseStop   = "safe:stop"
-	CausePanic  = "safe:panic"
-	CauseLoss   = "safe:loss"   // the gateway is lost, and the pin has on_loss: safe
-	CauseReload = "safe:reload" // the pin has come into the pin map or has left it
-	CauseReopen = "safe:reopen" // the line had gone and is there again
-	CauseLocal  = "safe:local"  // the LOCAL switch was thrown
-	CauseOwed   = "safe:owed"   // it should have this level and could not be driven before
+	CauseStart   = "safe:start"
+	CauseStop    = "safe:stop"
+	CausePanic   = "safe:panic"
+	CauseLoss    = "safe:loss"    // the gateway is lost, and the pin has on_loss: safe
+	CauseReload  = "safe:reload"  // the pin has come into the pin map or has left it
+	CauseReopen  = "safe:reopen"  // the line had gone and is there again
+	CauseLocal   = "safe:local"   // the LOCAL switch was thrown
+	CausePartner = "safe:partner" // another output goes to its safe level, and never with this one away from its own
+	CauseOwed    = "safe:owed"    // it should have this level and could not be driven before
 	// CauseLease comes before the cause of a lease that has ended.
 	CauseLease = "safe:lease:"
 )

@@ -111,6 +111,8 @@ func causeOf(d lines.Drive) string {
 		return CauseStart
 	case lines.WhySafe:
 		return CauseOwed
+	case lines.WhyPartner:
+		return CausePartner
 	}
 	return d.Cause
 }

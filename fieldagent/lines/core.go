@@ -14,6 +14,7 @@ import (
 type Core struct {
 	autonomy time.Duration
 	open     bool
+	partners func(wire.LineKey) []wire.LineKey // Config.NeverWith
 	lines    map[wire.LineKey]*line
 	keys     []wire.LineKey // of lines, in the order of the map
 	marks    map[wire.LineKey]uint64
@@ -78,7 +79,7 @@ type drive struct {
 
 // New makes a core.
 func New(cfg Config, now time.Duration) *Core {
-	c := &Core{autonomy: cfg.Autonomy, open: cfg.Open, lines: map[wire.LineKey]*line{}, marks: map[wire.LineKey]uint64{},
+	c := &Core{autonomy: cfg.Autonomy, open: cfg.Open, partners: cfg.NeverWith, lines: map[wire.LineKey]*line{}, marks: map[wire.LineKey]uint64{},
 		held: map[wire.LineKey]uint64{}, released: map[wire.LineKey]uint64{}, drives: map[uint64]drive{}, contact: now, now: now}
 	for _, l := range cfg.Lines {
 		c.add(l)

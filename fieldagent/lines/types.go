@@ -37,6 +37,10 @@ type Config struct {
 	Lines    []Line
 	// Open says that there is no map: any line may be driven, none has a safe level.
 	Open bool
+	// NeverWith names the lines that must not be away from their safe levels when one goes
+	// to its own: they are taken there first (docs/safety.md 12). It is pure, and nil
+	// where nothing says so, as no pin map does yet.
+	NeverWith func(wire.LineKey) []wire.LineKey
 }
 
 // Hands is the LOCAL switch.
@@ -175,7 +179,8 @@ const (
 	WhyLocal
 	WhyStop
 	WhyReload
-	WhyStart // a pulse that an earlier process had left
+	WhyStart   // a pulse that an earlier process had left
+	WhyPartner // another line goes to its safe level, and never with this one away from its own
 )
 
 // Drive is a line to be driven now.

@@ -29,7 +29,24 @@ func (c *Core) want(w Want) {
 	if w.Safe {
 		w.Level = l.Safe
 	}
+	if l.towards(w) {
+		c.partnersFirst(l)
+	}
 	c.drive(drive{line: l, level: w.Level, want: &w, why: WhyWant})
+}
+
+// partnersFirst takes the partners of a line that goes to its safe level to theirs. What
+// becomes of that hinders nothing.
+func (c *Core) partnersFirst(l *line) {
+	if c.partners == nil {
+		return
+	}
+	for _, key := range c.partners(l.Key) {
+		p := c.lines[key]
+		if p != nil && p.Output && p.HasSafe && (!p.known || p.level != p.Safe || p.set != nil) {
+			c.fallTo(p, p.Safe, WhyPartner, wire.LeaseReplaced)
+		}
+	}
 }
 
 // towards reports whether a Want brings a line to its safe level and nothing else.

@@ -335,6 +335,7 @@ func (e *Engine) armOwn(now Now) {
 		}
 	}
 	first(e.drainAt(now))
+	first(e.dueAt)
 	if e.stands(alarmPaused, subjectGateway) {
 		first(e.paceAt)
 	}

@@ -71,6 +71,8 @@ type Config struct {
 	// longer than any client keeps retrying, shorter than a client takes to come
 	// around to the same packet id with the same payload (65,535 publishes).
 	MarkWindow time.Duration
+	// Hooks are asked where something is decided that is not built yet.
+	Hooks Hooks
 }
 
 func (c Config) withDefaults() Config {

@@ -58,6 +58,9 @@ func (i *inst) rank() wire.Priority {
 
 // enqueue notes that an instruction is to be handed out; a withdrawn one never is.
 func (e *Engine) enqueue(i *inst) {
+	if i.undue {
+		return // see becomeDue
+	}
 	if i.By == 0 || mutant.On(mutant.WithdrawnOffered) {
 		e.want(i)
 	}

@@ -45,6 +45,8 @@ type Engine struct {
 	draining []*node
 	bucket   drain
 	own      timer
+	undue    []*inst       // wait for what their task declares
+	dueAt    time.Duration // when that is asked next; 0 for never
 
 	lines    []nodeLine // to be looked at before anything is sent
 	reserved Reserved
@@ -116,6 +118,7 @@ func (e *Engine) Adopt(now Now, t Task, insts []Instruction, open bool) {
 	m.open = open
 	for _, rec := range insts {
 		i := e.inst(m, rec)
+		e.undueAtFirst(now, i)
 		e.track(now, i)
 		e.resume(now, i)
 	}
@@ -212,6 +215,9 @@ func (e *Engine) Ready(now Now) Ready {
 	}
 	e.lastReady = now.Mono
 	e.fire(now)
+	if e.dueAt != 0 && now.Mono >= e.dueAt {
+		e.becomeDue(now)
+	}
 	e.pace(now)
 	e.sendOut(now)
 	e.levels(now)

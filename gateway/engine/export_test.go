@@ -108,7 +108,10 @@ func (e *Engine) checkInst(i *inst) error {
 	if i.wants && i.ReceivedAt != 0 && !i.waiting() {
 		return fmt.Errorf("queued although the node has it")
 	}
-	if i.node.online && !i.wants && !i.timer.set() {
+	if i.undue && (e.dueAt == 0 || i.places != nil || i.wants) {
+		return fmt.Errorf("it is not due, and asked after at %v, in the order %v, wants %v", e.dueAt, i.places != nil, i.wants)
+	}
+	if i.node.online && !i.wants && !i.undue && !i.timer.set() {
 		return fmt.Errorf("its node is online and nothing will ever move it")
 	}
 	return nil
@@ -147,7 +150,7 @@ func (e *Engine) checkOrder(n *node) error {
 	}
 	wanting, inside, lates := 0, 0, 0
 	for _, i := range n.open {
-		if stands(i.task.act) != (len(i.places) > 0) {
+		if (stands(i.task.act) && !i.undue) != (len(i.places) > 0) {
 			return fmt.Errorf("instruction %d stands at %d places", i.Seq, len(i.places))
 		}
 		if i.wants {

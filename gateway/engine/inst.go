@@ -30,6 +30,7 @@ type inst struct {
 	board      bool           // it holds the whole board
 	safe       bool           // it only leads to safe levels, as far as its node has told
 	wants      bool           // waits to be handed out
+	undue      bool           // waits for what its task declares: it has no number yet
 	listed     bool           // scratch of supersede
 	inside     bool           // counted in node.inside
 	sentTo     []wire.LineKey // the lines that the pins of its act had when its attempt was first sent

@@ -78,7 +78,7 @@ type learned struct {
 // place puts an unfinished instruction into the order at its lines.
 func (e *Engine) place(i *inst) {
 	a := i.task.act
-	if !stands(a) || i.places != nil {
+	if !stands(a) || i.places != nil || i.undue {
 		return
 	}
 	n := i.node

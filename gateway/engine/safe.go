@@ -68,6 +68,7 @@ func (i *inst) untold() bool {
 // the newer one brings it back.
 func (e *Engine) supersede(now Now, o *inst) {
 	n := o.node
+	e.endUndue(now, o)
 	var list []*inst
 	add := func(l *line) {
 		for p := l.first; p != nil && p.i.order() < o.order(); p = p.next {

@@ -75,6 +75,12 @@ func (e *Engine) submit(now Now, in *Submit) {
 		e.submitSafe(now, in, id, sum, nodes)
 		return
 	}
+	if refuses := e.cfg.Hooks.Refuses; refuses != nil {
+		if r := refuses(); r != nil {
+			e.refuse(in.Reply, r.Kind, r.Text, r.Hint)
+			return
+		}
+	}
 	if e.open >= e.cfg.Capacity/10*9 {
 		e.refuse(in.Reply, RefusedCapacity, fmt.Sprintf("the queue is full: %d unfinished instructions of %d", e.open, e.cfg.Capacity),
 			"try again when some have finished, or cancel what is no longer needed")
@@ -182,18 +188,16 @@ func (e *Engine) create(now Now, in *Submit, id string, sum [16]byte, nodes []st
 			Seq: first + uint64(k), Task: id, Node: name, Created: now.Wall, Intent: s.Intent, Args: s.Args,
 			NotAfter: notAfter, TimeoutMs: limit, Priority: s.Priority, Trace: trace, Retry: retry})
 		i.limitFrom(now)
-		i.node.behind(i)
+		if !e.undueAtFirst(now, i) {
+			i.node.behind(i)
+		}
 		e.move(now, i, StatePending, Entry{What: WhatSubmitted, Actor: in.Source.Actor, Path: in.Path})
 		warnings = i.node.warn(warnings, s.Intent, i.safe)
-		if i.safe {
-			e.supersede(now, i)
+		if i.undue {
+			e.arm(now, i)
 		} else {
-			e.renewal(now, i)
+			e.begins(now, i, in.Source.Actor)
 		}
-		e.holdSafe(now, i, in.Source.Actor)
-		e.watchSafe(now, i)
-		e.enqueue(i)
-		e.arm(now, i)
 	}
 	e.tasks[id] = t
 	e.newTasks = append(e.newTasks, t.Task)

@@ -233,6 +233,7 @@ const (
 	WhatLease      What = 18 // the board has ended a lease by itself, or could not; no state changes
 	WhatDriven     What = 19 // the agent has driven its lines to the safe levels, unrecorded; no state changes
 	WhatSuperseded What = 20 // something newer stands for it: it is withdrawn
+	WhatDue        What = 21 // what its task waits for has come about: it has its number now
 )
 
 var whatNames = [...]string{
@@ -242,7 +243,7 @@ var whatNames = [...]string{
 	WhatTimeout: "timeout", WhatCancelAsk: "cancel_requested", WhatCancelled: "cancelled",
 	WhatRequeued: "requeued", WhatRefused: "refused", WhatQueried: "queried",
 	WhatResolved: "resolved", WhatDoubted: "doubted",
-	WhatLease: "lease_ended", WhatDriven: "driven", WhatSuperseded: "superseded",
+	WhatLease: "lease_ended", WhatDriven: "driven", WhatSuperseded: "superseded", WhatDue: "due",
 }
 
 // String is the entry's name in timelines and logs.
