@@ -197,6 +197,7 @@ func (c *checker) crashed(kept uint64) {
 	c.durable(kept)
 	c.book.forget()
 	c.pace.restarted()
+	c.numbersLost()
 	c.aheadLost()
 	clear(c.lifeOf)
 	c.memory.due, c.memory.heard, c.memory.stands = nil, map[string]voice{}, map[alarmOf]bool{} // it may have died before it told

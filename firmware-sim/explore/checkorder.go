@@ -134,6 +134,17 @@ func (c *checker) numbered(i *engine.Instruction) {
 	c.orders.numbers[key] = i.Seq
 }
 
+// numbersLost notes that a crash has lost records: what had a number above the log's own
+// only in those has told it nobody.
+func (c *checker) numbersLost() {
+	for key, seq := range c.orders.numbers {
+		i := c.book.insts[seq]
+		if key.node != "" && (i.Attempt == 0 || c.orderOf(&i) != key.order) {
+			delete(c.orders.numbers, key)
+		}
+	}
+}
+
 // overlaps demands that nothing runs beside what holds the same line, or is another
 // attempt of the same instruction. What is towards safe waits for neither.
 func (c *checker) overlaps(a *agent, x *work) {
