@@ -160,6 +160,7 @@ func (c *checker) durable(head uint64) {
 				b.tokens[i.Token] = attemptOf{i.Seq, i.Attempt}
 			}
 			c.recorded(&i)
+			c.hasIt(&i)
 			c.numbersLeft(&i)
 			c.wantStopped(&i)
 			if news {
