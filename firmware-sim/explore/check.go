@@ -183,6 +183,7 @@ func (c *checker) unfinished() (list []uint64) {
 
 // flushed checks what a round is about to do against the time at which it was decided.
 func (c *checker) flushed(j *round.Job) {
+	c.pace.since = 0
 	c.paced(j)
 	for _, s := range j.Effects.Sends {
 		m, ok := s.Msg.(*wire.Instruction)

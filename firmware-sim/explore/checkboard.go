@@ -53,6 +53,9 @@ const (
 	// startSlack is how long an instruction may wait for which everything is free: a
 	// few rounds, and the way of the result that made it so.
 	startSlack = 100 * time.Millisecond
+	// offeredBound is how long an offer may take that is lost once: four times the wait
+	// for a confirmation, as after a bad ten minutes, and the way.
+	offeredBound = 30 * time.Second
 )
 
 // begunWatch notes a watch.
@@ -118,9 +121,33 @@ func (c *checker) actuates(a *agent, x *work, limit bool) {
 	if o := c.boards.open[a]; o.at > since.at {
 		since = o
 	}
+	since = c.offeredLate(a, x, since)
 	if wait := c.w.now - since.at - (a.syncs - since.syncs); wait > startSlack && !c.behindLimit(a, x) {
 		c.fail("waits", "%s starts instruction %d %v after it could, beside syncs; %d works run, all of them watches", a.tag, x.Seq, wait, len(a.works))
 	}
+}
+
+// hasIt notes that the gateway has on disk that a board has an attempt, or that it has not.
+func (c *checker) hasIt(i *engine.Instruction) {
+	if i.ReceivedAt == 0 {
+		delete(c.orders.has, i.Token)
+	} else if _, ok := c.orders.has[i.Token]; !ok {
+		c.orders.has[i.Token] = c.w.now
+	}
+}
+
+// offeredLate demands that what a board has, as is on disk, is offered to it in each
+// session, whatever path has told it. It returns since when it could have begun.
+func (c *checker) offeredLate(a *agent, x *work, since moment) moment {
+	at := c.orders.offeredAt[x.Token]
+	if at.at <= since.at {
+		return since
+	}
+	has, ok := c.orders.has[x.Token]
+	if wait := at.at - max(since.at, has); ok && wait > offeredBound && !c.memory.stands[alarmOf{"twin", a.id}] {
+		c.fail("waits", "instruction %d is in %s, which has told so, and is offered to it in this session %v after that", x.Seq, a.tag, wait)
+	}
+	return at
 }
 
 // switched notes a LOCAL switch.

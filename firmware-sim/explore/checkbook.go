@@ -160,6 +160,7 @@ func (c *checker) durable(head uint64) {
 				b.tokens[i.Token] = attemptOf{i.Seq, i.Attempt}
 			}
 			c.recorded(&i)
+			c.hasIt(&i)
 			c.numbersLeft(&i)
 			c.wantStopped(&i)
 			if news {
@@ -197,6 +198,7 @@ func (c *checker) crashed(kept uint64) {
 	c.durable(kept)
 	c.book.forget()
 	c.pace.restarted()
+	c.numbersLost()
 	c.aheadLost()
 	clear(c.lifeOf)
 	c.memory.due, c.memory.heard, c.memory.stands = nil, map[string]voice{}, map[alarmOf]bool{} // it may have died before it told

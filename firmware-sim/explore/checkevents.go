@@ -49,6 +49,7 @@ func (c *checker) says(a *agent, m wire.Message) {
 		for _, s := range m.States {
 			if s.Status == wire.StatusFull {
 				delete(c.boards.arrived, s.Token) // there was no room; it comes again
+				c.pace.noRoom[s.Token] = true
 			}
 		}
 	}

@@ -11,13 +11,15 @@ import (
 
 // orders is what the checker knows of the order at lines, and of the way to safe.
 type orders struct {
-	numbers   map[numberOf]uint64        // the instruction that has it
-	limits    map[uint64]int64           // the latest limit with which an instruction was sent
-	offs      []*off                     // that have not been driven, told, or stood for
-	shared    map[int]string             // submissions that an equal one stands for -> its task
-	offered   map[wire.Token]offer       // the process to which it was handed out, or which was asked after it, last
-	whispered map[attemptKey]wire.Code   // ends that were told over narrowband
-	held      map[string]map[string]bool // by node and pin: by a gpio.safe that was taken, until a release was
+	numbers   map[numberOf]uint64          // the instruction that has it
+	limits    map[uint64]int64             // the latest limit with which an instruction was sent
+	offs      []*off                       // that have not been driven, told, or stood for
+	shared    map[int]string               // submissions that an equal one stands for -> its task
+	offered   map[wire.Token]offer         // the process to which it was handed out, or which was asked after it, last
+	offeredAt map[wire.Token]moment        // when it was first, there and in that session
+	has       map[wire.Token]time.Duration // since when the gateway has on disk that its board has it
+	whispered map[attemptKey]wire.Code     // ends that were told over narrowband
+	held      map[string]map[string]bool   // by node and pin: by a gpio.safe that was taken, until a release was
 	ahead     aheads
 	ticking   bool                     // somebody looks at offs
 	toldTo    map[*agent]int64         // the latest time of the gateway that earlier processes can have known
@@ -25,7 +27,7 @@ type orders struct {
 }
 
 func newOrders() orders {
-	return orders{ahead: aheads{out: map[uint64]engine.Instruction{}, lost: map[wire.Token]uint64{}, drove: map[uint64]bool{}, unmet: map[string]bool{}}, numbers: map[numberOf]uint64{}, limits: map[uint64]int64{}, shared: map[int]string{}, known: map[string]time.Duration{}, toldTo: map[*agent]int64{}, offered: map[wire.Token]offer{}, whispered: map[attemptKey]wire.Code{}, held: map[string]map[string]bool{}}
+	return orders{ahead: aheads{out: map[uint64]engine.Instruction{}, lost: map[wire.Token]uint64{}, drove: map[uint64]bool{}, unmet: map[string]bool{}}, numbers: map[numberOf]uint64{}, limits: map[uint64]int64{}, shared: map[int]string{}, known: map[string]time.Duration{}, toldTo: map[*agent]int64{}, offered: map[wire.Token]offer{}, offeredAt: map[wire.Token]moment{}, has: map[wire.Token]time.Duration{}, whispered: map[attemptKey]wire.Code{}, held: map[string]map[string]bool{}}
 }
 
 // off is something towards safe that is owed.
@@ -132,6 +134,17 @@ func (c *checker) numbered(i *engine.Instruction) {
 		c.fail("number-twice", "instructions %d and %d have both the number %d", o, i.Seq, n)
 	}
 	c.orders.numbers[key] = i.Seq
+}
+
+// numbersLost notes that a crash has lost records: what had a number above the log's own
+// only in those has told it nobody.
+func (c *checker) numbersLost() {
+	for key, seq := range c.orders.numbers {
+		i := c.book.insts[seq]
+		if key.node != "" && (i.Attempt == 0 || c.orderOf(&i) != key.order) {
+			delete(c.orders.numbers, key)
+		}
+	}
 }
 
 // overlaps demands that nothing runs beside what holds the same line, or is another
@@ -355,12 +368,17 @@ type offer struct {
 // offers notes what the gateway hands out in a session, or asks after.
 func (c *checker) offers(a *agent, m wire.Message) {
 	here := offer{a.life, c.knows(a).in}
+	note := func(t wire.Token) {
+		if c.orders.offered[t] != here {
+			c.orders.offered[t], c.orders.offeredAt[t] = here, moment{c.w.now, a.syncs}
+		}
+	}
 	switch m := m.(type) {
 	case *wire.Instruction:
-		c.orders.offered[m.Token] = here
+		note(m.Token)
 	case *wire.Query:
 		for _, r := range m.Refs {
-			c.orders.offered[r.Token] = here
+			note(r.Token)
 		}
 	}
 }

@@ -20,6 +20,8 @@ type pace struct {
 	back       map[string]time.Duration // when a node was heard again
 	tokens     float64                  // of the bucket for backlogs
 	at         time.Duration
+	since      time.Duration       // when the loop took the first of what waits for the next round; 0 for nothing
+	noRoom     map[wire.Token]bool // its board had no room for it, and it was not sent since
 	stops      []*stop
 	told       map[uint64]bool // boards have been told to stop it, in its present attempt
 }
@@ -39,11 +41,11 @@ type stop struct {
 }
 
 func newPace() pace {
-	return pace{retry: map[uint64]retrying{}, tries: map[uint64]int{}, born: map[uint64]time.Duration{}, away: map[string]bool{}, back: map[string]time.Duration{}, tokens: -1, told: map[uint64]bool{}}
+	return pace{retry: map[uint64]retrying{}, tries: map[uint64]int{}, born: map[uint64]time.Duration{}, away: map[string]bool{}, back: map[string]time.Duration{}, tokens: -1, told: map[uint64]bool{}, noRoom: map[wire.Token]bool{}}
 }
 
 func (p *pace) restarted() {
-	p.quiet, p.was, p.tokens = false, false, -1
+	p.quiet, p.was, p.tokens, p.since = false, false, -1, 0
 	clear(p.away)
 	clear(p.back)
 }
@@ -61,6 +63,22 @@ func orElse(n, def int) int {
 		return def
 	}
 	return n
+}
+
+// collects notes that the loop has taken an input whose outcome waits for the next round,
+// because the disk takes none.
+func (p *pace) collects(now time.Duration) {
+	if p.since == 0 {
+		p.since = now
+	}
+}
+
+// decided is when what is written now may have been decided, at the earliest.
+func (p *pace) decided(now time.Duration) time.Duration {
+	if p.since != 0 {
+		return p.since
+	}
+	return now
 }
 
 // retries holds another attempt against the policy: not sooner than it says, and not
@@ -97,7 +115,7 @@ func (c *checker) retries(prev *engine.Instruction, w *engine.Write) {
 		default:
 			c.budget(i)
 			if i.Retries > prev.Retries {
-				p.retry[i.Seq] = retrying{c.w.gateway.process, c.w.now, leastWait(i.Retry, i.Retries)}
+				p.retry[i.Seq] = retrying{c.w.gateway.process, p.decided(c.w.now), leastWait(i.Retry, i.Retries)}
 			}
 		}
 	}
@@ -165,9 +183,10 @@ func (c *checker) paced(j *round.Job) {
 				c.fail("drain", "instruction %d waited while %s was away; it is sent in a burst of more than %v with %d a second", m.Seq, s.Node, most, orElse(g.drainRate, drainRate))
 			}
 		}
-		if p.quiet && p.was && (m.Resend > 0 || m.Attempt > 1) && !c.pressed(&i) && !c.memory.stands[alarmOf{"twin", s.Node}] {
+		if p.quiet && p.was && (m.Resend > 0 || m.Attempt > 1) && !p.noRoom[m.Token] && !c.pressed(&i) && !c.memory.stands[alarmOf{"twin", s.Node}] {
 			c.fail("quiet", "instruction %d is sent again (attempt %d, copy %d), and there is a quiet period", m.Seq, m.Attempt, m.Resend)
 		}
+		delete(p.noRoom, m.Token)
 	}
 	p.was = p.quiet
 }
@@ -175,8 +194,9 @@ func (c *checker) paced(j *round.Job) {
 // pressed reports whether something newer waits for what an instruction holds.
 func (c *checker) pressed(i *engine.Instruction) bool {
 	for _, m := range []map[uint64]engine.Instruction{c.book.insts, c.book.newer} {
-		for seq, o := range m {
-			if seq > i.Seq && o.Node == i.Node && !c.book.last(seq).State.Settled() {
+		for seq := range m {
+			o := c.book.last(seq)
+			if c.orderOf(&o) > c.orderOf(i) && o.Node == i.Node && !o.State.Settled() {
 				return true
 			}
 		}

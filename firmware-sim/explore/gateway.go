@@ -206,6 +206,7 @@ func (g *gateway) round() {
 		}
 	}
 	if g.full() {
+		g.w.check.pace.collects(g.w.now)
 		g.ahead.Take(now.Mono, g.eng.Urgent(now))
 		g.w.check.owedAhead()
 		g.goAhead()

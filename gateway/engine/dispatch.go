@@ -122,6 +122,7 @@ func (e *Engine) dispatch(now Now, i *inst) {
 		i.Sends++
 	}
 	i.sentAt = now.Mono
+	i.offered()
 	if i.firstAt == 0 && !i.driven {
 		i.firstAt = now.in(0)
 	}
@@ -207,6 +208,7 @@ func (e *Engine) newAttempt(i *inst) {
 	i.Code, i.Detail, i.Payload, i.Path, i.Reason, i.Lease = wire.CodeNone, "", nil, PathNone, "", nil
 	i.resends, i.queries, i.firstAt, i.byHand, i.disowned, i.Doubted, i.noRoom = 0, 0, 0, false, false, false, false
 	i.stopAt, i.stops = 0, 0
+	i.offers = offers{}
 	i.whisperAt, i.whispers, i.driven = 0, 0, false
 }
 
@@ -316,6 +318,7 @@ func (e *Engine) overdue(now Now, i *inst) {
 	}
 	i.queries++
 	i.execAt = now.in(e.cfg.QueryInterval)
+	i.offered()
 	m := &wire.Query{Refs: []wire.Ref{{Seq: i.Seq, Token: i.Token}}}
 	e.send(i.node, m, &m.Through)
 	e.log(now, i, Entry{What: WhatQueried, Path: PathPrimary})

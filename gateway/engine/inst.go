@@ -65,6 +65,7 @@ type inst struct {
 	resends  int           // for want of a word, in this attempt and session
 	disowned bool          // the node said of this attempt that it has not got it
 	queries  int
+	offers   offers        // of what waits in its agent
 	cancelAt time.Duration // when the cancel is sent again; 0 for not
 	stopAt   time.Duration // when it is sent over narrowband; 0 for not
 	stops    int           // how often it was

@@ -61,6 +61,7 @@ type node struct {
 	failing   map[uint64]struct{} // instructions whose lease could not be ended
 	skewed    int                 // how many words in a row told a clock that is off
 
+	begins uint64        // the first event that did not exist when this session began
 	told   uint64        // the highest event that a word of this session spoke of
 	toldAt time.Duration // when the agent last said which event comes next
 

@@ -39,6 +39,9 @@ func (e *Engine) query(n *node, refs []wire.Ref) {
 	if n.twins.on { // what waits there is not offered to one of two
 		refs = slices.DeleteFunc(refs, func(r wire.Ref) bool { return e.insts[r.Seq].StartedAt == 0 && !e.insts[r.Seq].safe })
 	}
+	for _, r := range refs {
+		e.insts[r.Seq].offered()
+	}
 	for part := range slices.Chunk(refs, wire.MaxRefs) {
 		m := &wire.Query{Refs: part}
 		e.send(n, m, &m.Through)

@@ -30,6 +30,9 @@ type report struct {
 func (e *Engine) take(now Now, i *inst, r report) bool {
 	defer e.arm(now, i)
 	e.arrived(now, i, r)
+	if r.event >= i.node.begins && r.event != 0 {
+		i.offerSeen() // the agent was given it in this session, or has begun
+	}
 	if e.stopped(now, i, r) {
 		return true
 	}
@@ -89,6 +92,7 @@ func (e *Engine) confirm(now Now, i *inst, r report) bool {
 	if i.ReceivedAt == 0 {
 		i.ReceivedAt = now.Wall
 	}
+	e.watchOffer(now, i)
 	en := Entry{What: WhatReceived, Path: r.path, Actor: i.Node, AgentAt: r.received, Event: r.event,
 		Implied: r.received == 0 && r.phase != wire.PhaseReceived}
 	if i.sentAt != 0 { // else it was sent before a restart
@@ -118,7 +122,7 @@ func (e *Engine) started(now Now, i *inst, r report) bool {
 	}
 	e.setInside(i, false)
 	e.watchExec(now, i)
-	i.queries = 0
+	i.queries, i.offers.at = 0, 0
 	return true
 }
 

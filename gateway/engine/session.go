@@ -47,12 +47,14 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 	old := false // then it begins anew at the welcome, and would not take what comes before
 	switch {
 	case n.session != m.Session:
+		n.begins = m.Next
 		// The same hello once more may be older than events that came since.
 		e.part(now, n, "connected anew")
 		old = e.align(now, n, m)
 		n.doubt = doubt{}
 		e.clear(now, alarmPathDead, n.ID)
 	case n.cursor.Incarnation != m.Incarnation:
+		n.begins = m.Next
 		e.align(now, n, m) // it has found out itself that its journal is an old copy
 	}
 	repeated := n.online
@@ -167,6 +169,8 @@ func (e *Engine) comeback(now Now, n *node) {
 				e.watchExec(now, i) // the answer may be lost
 			}
 			refs = append(refs, wire.Ref{Seq: i.Seq, Token: i.Token})
+			i.offered() // right below
+			e.watchOffer(now, i)
 		}
 		if i.CancelBy != "" && i.By == 0 && i.Attempt != 0 {
 			e.askCancel(now, i)
@@ -248,7 +252,7 @@ func (e *Engine) offline(now Now, n *node, reason string) {
 	e.timers.put(&n.timer, 0)
 	e.show(n)
 	for _, i := range n.opened() {
-		i.cancelAt = 0
+		i.cancelAt, i.offers.at = 0, 0
 		e.wantStop(now, i) // the path that is left
 		i.unblock(now)
 		if i.flying || i.safe && i.sendAt != 0 {

@@ -118,6 +118,7 @@ func (e *Engine) arm(now Now, i *inst) {
 		first(i.sendAt)
 		first(i.waitAt)
 		first(i.execAt)
+		first(i.offers.at)
 		first(i.cancelAt)
 		first(i.askAt)
 		first(i.stopAt)
@@ -201,6 +202,10 @@ func (e *Engine) instDue(now Now, i *inst) {
 	if past(i.execAt) {
 		i.execAt = 0
 		e.overdue(now, i)
+	}
+	if past(i.offers.at) {
+		i.offers.at = 0
+		e.offerAgain(now, i)
 	}
 	if past(i.cancelAt) {
 		i.cancelAt = 0

@@ -235,6 +235,7 @@ func (e *Engine) states(now Now, n *node, m *wire.Report) {
 		case wire.StatusQueued:
 			r.phase = wire.PhaseReceived
 			i.queries = 0
+			i.offerSeen() // it answers a copy or a question
 		case wire.StatusRunning:
 			r.phase = wire.PhaseStarted
 		case wire.StatusDone:
