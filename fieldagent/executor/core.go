@@ -221,6 +221,7 @@ func (c *Core) Step(now Now, in Input) Output {
 	case Hand:
 		c.hand(in)
 	case Tick:
+		c.giveUpOverdue()
 	case Stop:
 		c.stopNow(in.Reason)
 	default:
@@ -292,7 +293,6 @@ func (c *Core) receivedCompact(frame any) {
 func (c *Core) finish() Output {
 	c.mindAutonomy()
 	c.refuseWaiting()
-	c.giveUpOverdue()
 	c.lapseKeeps()
 	c.startWaitingSafes()
 	c.startReady()

@@ -283,7 +283,8 @@ func (c *Core) seen(a *attempt, payload wire.RawMap) {
 func (c *Core) Roomy() bool { return len(c.events) < maxProgress && c.eventBytes < maxProgressBytes }
 
 // giveUpOverdue ends attempts whose work does not heed its time limit. The worker
-// is free again; the lines stay held until the work ends.
+// is free again; the lines stay held until the work ends. It is done when nothing else
+// waits for a loop that may have hung: the end of the work may be among that.
 func (c *Core) giveUpOverdue() {
 	for i := 0; i < len(c.running); {
 		a := c.running[i]

@@ -43,12 +43,14 @@ func (a *attempt) begun(at int64) Work {
 // slow disk may have taken longer over the record than the instruction was good
 // for, or long enough for somebody to throw the LOCAL switch, for the autonomy window
 // to end, or for something newer to begin on the line. Whoever carries out an Output
-// asks it for each of Output.Start, when the records are durable (A9, C15).
+// asks it for each of Output.Start, when the records are durable (A9, C15). What is not
+// too late begins now, and its time limit counts from here.
 func (c *Core) TooLate(now Now, t wire.Token) bool {
 	a := c.table.known[t]
 	if a == nil || a.state != running {
 		return false
 	}
+	a.startedMono = max(a.startedMono, now.Mono)
 	return !c.clock.ahead(now, a.work.NotAfter) || c.deserted(now) && !mutant.On(mutant.WindowIgnored) || c.overtaken(a) != 0 || c.heldSafe(a) ||
 		(a.actuates && now.Local || c.disturbed(now, a)) && !mutant.On(mutant.LocalOnArrival)
 }

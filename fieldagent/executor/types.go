@@ -86,7 +86,8 @@ type (
 		Local   bool           // the LOCAL switch is on
 		Foreign []wire.Foreign // outputs that somebody else has changed, by name
 	}
-	// Tick says that the Deadline has come. It is never wrong to send one.
+	// Tick says that the Deadline has come, and that nothing else waits. It is never
+	// wrong to send one.
 	Tick struct{}
 	// Stop asks the agent to end: no new work, what runs is stopped, goodbye.
 	Stop struct{ Reason string }

@@ -55,10 +55,19 @@ type Hands interface {
 }
 
 // Collect steps the core for an input and for everything that waits behind it,
-// as far as one sync may carry it. next returns false when nothing waits.
+// as far as one sync may carry it. next returns false when nothing waits. A tick comes
+// last: what has waited while the loop hung may have ended what seems overdue.
 func Collect(core *executor.Core, now func() executor.Now, in executor.Input, next func() (executor.Input, bool)) executor.Output {
 	var all executor.Output
 	bytes := 0
+	_, tick := in.(executor.Tick)
+	if tick {
+		if first, more := next(); more {
+			in = first
+		} else {
+			tick = false
+		}
+	}
 	for n := 1; ; n++ {
 		out := core.Step(now(), in)
 		for _, r := range out.Records {
@@ -69,9 +78,13 @@ func Collect(core *executor.Core, now func() executor.Now, in executor.Input, ne
 			return all
 		}
 		more := false
-		if in, more = next(); !more {
+		if in, more = next(); more {
+			continue
+		}
+		if !tick {
 			return all
 		}
+		in, tick = executor.Tick{}, false
 	}
 }
 

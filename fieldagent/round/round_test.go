@@ -140,11 +140,22 @@ func TestA9_WorkIsNotBegunWhenItsLimitPassedWhileItsStartWasWrittenDown(t *testi
 	s.takes = 3 * time.Second
 	s.give(s.deliver(1, 2*time.Second), s.deliver(2, 10*time.Second))
 	s.takes = 0
-	s.want("durable", "start 2", "durable", "event 1 of 1: processed expired started false", "event 2 of 2: started none started true")
-	s.give(s.deliver(1, 2*time.Second)) // its token is spent: the events are told again
-	s.want("event 1 of 1: processed expired started false", "event 2 of 2: started none started true")
+	// The other one has just begun: that is told when it has taken a while.
+	s.want("durable", "start 2", "durable", "event 1 of 1: processed expired started false")
+	s.give(s.deliver(1, 2*time.Second)) // its token is spent: the event is told again
+	s.want("durable", "event 1 of 1: processed expired started false", "event 2 of 2: started none started true")
 	s.give(executor.Finished{Token: wire.Token{Seq: 2}, Result: executor.Result{Code: wire.CodeOK}})
 	s.want("durable", "event 3 of 2: processed ok started true")
+}
+
+// A7: the loop has hung, and its deadline and the end of a work wait for it. The end comes
+// first: the work is not given up.
+func TestA7_ATickComesLast(t *testing.T) {
+	s := newSite(t)
+	s.give(s.deliver(1, time.Minute))
+	s.now += time.Hour
+	s.give(executor.Tick{}, executor.Finished{Token: wire.Token{Seq: 1}, Result: executor.Result{Code: wire.CodeOK}})
+	s.want("durable", "start 1", "durable", "event 1 of 1: processed ok started true")
 }
 
 // C15: whoever throws the switch sees nothing move after it, however long the card

@@ -37,6 +37,7 @@ func (c *checker) says(a *agent, m wire.Message) {
 	case *wire.Hello:
 		a.incarnation = m.Incarnation
 		k := c.knows(a)
+		k.asked = true
 		if _, ok := k.hellos[m.Session]; !ok {
 			k.hellos[m.Session] = c.w.now
 		}

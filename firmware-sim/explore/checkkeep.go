@@ -34,6 +34,7 @@ type kept struct {
 	path  pathway // since it was of no use any more, zero before
 	reach time.Duration
 	lost  bool // the word may have been lost with the connection
+	over  bool // something newer towards safe has begun there, whatever came of it
 	came  bool // the word has come, and waits for the loop
 }
 
@@ -95,7 +96,7 @@ func (k *kept) shares(x *work) bool {
 
 // void reports whether something newer has moved the line since, or its process is gone.
 func (c *checker) void(k *kept) bool {
-	if k.a.life != k.life || c.w.now >= k.until {
+	if k.over || k.a.life != k.life || c.w.now >= k.until {
 		return true
 	}
 	for key, f := range c.pins.facts {
@@ -109,6 +110,11 @@ func (c *checker) void(k *kept) bool {
 // keptFrom demands that nothing newer begins on a line that is kept, nor what another
 // log of the gateway has handed out.
 func (c *checker) keptFrom(a *agent, x *work) {
+	if x.Towards {
+		for _, k := range c.keeps.list {
+			k.over = k.over || k.a == a && k.x.Order < x.Order && k.shares(x)
+		}
+	}
 	if x.Towards || !actuating(x.Intent) {
 		return
 	}

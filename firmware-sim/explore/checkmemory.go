@@ -248,6 +248,9 @@ func (c *checker) spoken(node string, incarnation uint64, m wire.Message) {
 // was heard just now.
 func (c *checker) usurped(n engine.NodeCursor) {
 	v, was := c.memory.heard[n.Node], c.lastCursor(n.Node)
+	if at := c.pace.decided(c.w.now); v.at > at {
+		return // that was after it
+	}
 	if was.Incarnation != 0 && was.Incarnation != n.Incarnation && v.incarnation == was.Incarnation && c.w.now-v.at < impostorWithin {
 		c.fail("second-board", "another board is believed under the name %s, %v after the one that the log knows was heard", n.Node, c.w.now-v.at)
 	}

@@ -246,7 +246,7 @@ func (c *checker) stillToStop(s *stop) bool {
 	}
 	g := c.w.gateway
 	came, ok := c.boards.arrived[i.Token]
-	if g.process == nil || a.life == nil || a.narrow.conn == nil || !ok || came.life != a.life || i.State == engine.StateRetrying || c.w.now < max(g.slowUntil, g.fullUntil) ||
+	if g.process == nil || a.life == nil || a.narrow.conn == nil || !ok || came.life != a.life || i.State == engine.StateRetrying || c.w.now < max(g.slowUntil, g.fullUntil, g.hangUntil) ||
 		a.narrow.nextDn > c.w.now+time.Second {
 		s.reach = 0
 		return true

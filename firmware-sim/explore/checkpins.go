@@ -229,7 +229,7 @@ func (c *checker) ownAct(a *agent, d lines.Drive) {
 	case (d.Why == lines.WhyExpired || d.Why == lines.WhyPulse) && f.until != 0 && c.w.now < f.until-2*holdSlack-f.until/5_000 && !c.cancelAsked(t) && f.by == t && !c.doubted(t):
 		c.fail("lease-early", "the time of token %v at %s of %s is over at %v; it is ended now (%s)", t, p.name, a.tag, f.until, why(&d))
 	}
-	if s := c.pins.contact[a]; d.Why == lines.WhyLoss && s != nil && (s.up || c.w.now-s.lostAt < a.autonomy/2) && c.w.now > a.hungUntil+a.autonomy {
+	if s := c.pins.contact[a]; d.Why == lines.WhyLoss && s != nil && (s.up && c.w.now-s.upAt > stepSlack || c.w.now-s.since < a.autonomy/2) && c.w.now > a.hungUntil+a.autonomy {
 		c.fail("false-loss", "%s of %s is taken to its safe level because the gateway is gone, and it is there", p.name, a.tag)
 	}
 	c.overFor(a, d.Line, ends[d.Why], d.Level)
@@ -300,7 +300,7 @@ func (c *checker) linesLeft(a *agent) {
 // startedSafe demands safe levels before anything else.
 func (c *checker) startedSafe(a *agent) {
 	c.allSafe(a, "at the start")
-	c.pins.contact[a] = &contact{lostAt: c.w.now}
+	c.pins.contact[a] = &contact{lostAt: c.w.now, since: c.w.now}
 	if c.boards.keeps[a] > c.w.now-10*time.Second { // it is in the journal, and its time begins anew
 		c.boards.keeps[a] = c.w.now + wire.OrderWait + stepSlack
 	}
@@ -370,7 +370,11 @@ func (c *checker) localOver(a *agent) time.Duration {
 // contact is whether a process can hear the gateway.
 type contact struct {
 	up     bool
+	upAt   time.Duration // since when, while it is
 	lostAt time.Duration // since when not, while it is not up
+	// since is the same, but for a connection that was over before the loop can have
+	// taken it: then since before that.
+	since time.Duration
 }
 
 // contacts looks whether a board can hear the gateway, after something has changed
@@ -386,9 +390,13 @@ func (c *checker) contacts(a *agent) {
 		return
 	}
 	if f.up = up; up {
+		f.upAt = c.w.now
 		return
 	}
 	f.lostAt = c.w.now
+	if f.lostAt-f.upAt > stepSlack {
+		f.since = f.lostAt
+	}
 	life, lostAt := a.life, f.lostAt
 	c.w.after(a.autonomy+lossSlack, func() {
 		if a.life == life && !f.up && f.lostAt == lostAt {

@@ -45,6 +45,7 @@ type knowledge struct {
 	least   int64         // the gateway's time, Unix ms, was at least this when mono was 0
 	trip    time.Duration // of the slowest message that carried the time
 	hellos  map[uint64]time.Duration
+	asked   bool // it has said hello, and no welcome has answered since
 }
 
 func (c *checker) knows(a *agent) *knowledge {
@@ -63,6 +64,7 @@ func (c *checker) told(a *agent, m wire.Message, err time.Duration) {
 	c.offers(a, m)
 	c.keepsTold(a, m)
 	var at int64
+	measures := false
 	switch m := m.(type) {
 	case *wire.Instruction:
 		if a.link.agentEnd == nil || k.in != a.link.agentEnd.session {
@@ -82,6 +84,7 @@ func (c *checker) told(a *agent, m wire.Message, err time.Duration) {
 			return
 		}
 		at = m.Now
+		measures, k.asked = k.asked, false // of several answers the first one counts
 		k.refused = m.Refused != ""
 		if m.Refused == "" {
 			k.in = m.Session
@@ -95,10 +98,9 @@ func (c *checker) told(a *agent, m wire.Message, err time.Duration) {
 		return
 	}
 	proven := at - a.clock.mono().Milliseconds()
-	_, welcome := m.(*wire.Welcome)
-	k.doubt = !welcome && (k.doubt || k.heard && k.least-proven > clockSlack.Milliseconds())
+	k.doubt = !measures && (k.doubt || k.heard && k.least-proven > clockSlack.Milliseconds())
 	k.least, k.most = max(k.least, proven), max(k.most, proven)
-	if welcome || !k.heard { // time is measured anew
+	if measures || !k.heard { // time is measured anew
 		k.err, k.least = err, proven
 	}
 	if !k.heard {
