@@ -1,5 +1,7 @@
 package wire
 
+import "math"
+
 // Kind is key 0 of every message.
 type Kind uint8
 
@@ -74,7 +76,20 @@ type Instruction struct {
 	// then, or until a Release, the agent keeps its lines for it, for OrderWait at
 	// most.
 	Keep bool `cbor:"16,keyasint,omitempty"`
+	// Throws is what the agent had told of its LOCAL switch (Hello.Throws) when this was
+	// handed out first: all throws that the gateway had heard of. What moves something
+	// away from its safe level, and finds another number at the agent, is refused with
+	// CodeLocal: it was submitted before the gateway heard of the last one. ThrownSince
+	// stands for a number that no agent has. 0 says nothing.
+	Throws uint64 `cbor:"17,keyasint,omitempty"`
+	// EndsBy is the Unix time in ms by which a lease that this begins has ended, however
+	// late it begins; 0 means no limit beside its own length.
+	EndsBy int64 `cbor:"18,keyasint,omitempty"`
 }
+
+// ThrownSince is Instruction.Throws of what was handed out before the gateway heard that
+// the LOCAL switch had been thrown: an agent that has not got it yet does not begin it.
+const ThrownSince = math.MaxUint64
 
 // Cancel asks a node to stop an attempt. The answer is an Event: cancelled, or
 // the result if the work was faster.
@@ -196,6 +211,9 @@ type Hello struct {
 	Actuating []uint16 `cbor:"19,keyasint,omitempty"`
 	// Local says that the LOCAL switch is on.
 	Local bool `cbor:"20,keyasint,omitempty"`
+	// Throws is how often the LOCAL switch has been thrown since this process was
+	// started (see Nonce), plus 1; 0 if the agent does not tell.
+	Throws uint64 `cbor:"21,keyasint,omitempty"`
 }
 
 // Event reports a step of one attempt. It is in the agent's journal before it
@@ -266,6 +284,8 @@ type Heartbeat struct {
 	// Room is how many more instructions may wait in the agent, plus 1; 0 if it does
 	// not tell.
 	Room uint32 `cbor:"11,keyasint,omitempty"`
+	// Throws is that of the Hello, as it is now.
+	Throws uint64 `cbor:"12,keyasint,omitempty"`
 }
 
 // Status is an agent's knowledge of one attempt.

@@ -56,6 +56,14 @@ func samples(t testing.TB) []sample {
 			Seq: 42, Key: sampleKey, Token: sampleToken, Attempt: 2, Intent: wire.IntentGPIOWrite, Args: args, TimeoutMs: 60_000,
 			Trace: trace, SentAt: sampleMillis + 1, Order: 57, Lines: []wire.LineKey{lineA, lineB}, Keep: true,
 		}, false},
+		{"instruction/renewal", &wire.Instruction{
+			Seq: 44, Key: wire.Key{Site: "default", Millis: sampleMillis, Seq: 44}.String(), Token: small, Attempt: 1, Intent: wire.IntentGPIOWrite,
+			Args: rawMap(t, map[string]any{"pin": "valve-1", "level": uint64(1), "max_on": "10m"}), NotAfter: sampleMillis + 600_000,
+			Trace: trace, SentAt: sampleMillis + 1, Throws: 3, EndsBy: sampleMillis + 600_000,
+		}, false},
+		{"instruction/thrown", &wire.Instruction{
+			Seq: 43, Key: "default-1712345678901-43-8e43", Token: small, Attempt: 1, Intent: "x", Resend: 1, Throws: wire.ThrownSince,
+		}, false},
 		{"instruction/safe", &wire.Instruction{
 			Seq: 43, Key: "default-1712345678901-43-8e43", Token: small, Attempt: 1, Intent: wire.IntentSafe, TimeoutMs: 60_000,
 			Trace: trace, SentAt: sampleMillis + 1,
@@ -97,6 +105,7 @@ func samples(t testing.TB) []sample {
 				{Line: lineB},
 			},
 		}, true},
+		{"hello/throws", &wire.Hello{Session: 1, Incarnation: 1, Short: "000000", First: 1, Next: 1, Nonce: 0xbeef, Rules: wire.RulesUrgent, Throws: 3}, true},
 		{"event/superseded", &wire.Event{
 			Number: 1004, Seq: 42, Token: sampleToken, Attempt: 2, Phase: wire.PhaseProcessed, ReceivedAt: sampleMillis + 5,
 			Code: wire.CodeSuperseded, Detail: "43 has begun on valve-1",
@@ -136,6 +145,7 @@ func samples(t testing.TB) []sample {
 			Session: 1, Clock: sampleMillis, UptimeMs: 1000, Room: 985,
 			Levels: wire.PackLevels([]wire.Level{wire.LevelHigh, wire.LevelUnknown, wire.LevelLow, wire.LevelHeld, wire.LevelHigh}),
 		}, true},
+		{"heartbeat/throws", &wire.Heartbeat{Session: 1, Clock: sampleMillis, UptimeMs: 1000, Local: true, Throws: 4}, true},
 		{"report/minimal", &wire.Report{}, true},
 		{"report/full", &wire.Report{States: []wire.State{
 			{Seq: 42, Token: sampleToken, Status: wire.StatusDone, Code: wire.CodeUnknown},

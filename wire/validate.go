@@ -71,6 +71,9 @@ func (m *Instruction) Validate() error {
 	if m.NotAfter < 0 {
 		return fmt.Errorf("instruction %d: negative not_after", m.Seq)
 	}
+	if m.EndsBy < 0 {
+		return fmt.Errorf("instruction %d: negative ends_by", m.Seq)
+	}
 	if m.Priority > PriorityLow {
 		return fmt.Errorf("instruction %d: unknown priority %d", m.Seq, m.Priority)
 	}

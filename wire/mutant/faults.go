@@ -117,6 +117,8 @@ const (
 	HeardIgnored              // the pins: the word of the gateway does not put the loss off
 	OffWaitsForLog            // the gateway: what is towards safe waits for its record
 	UrgentUnreserved          // the gateway: what leaves before its record has numbers that nobody has reserved
+	LocalSpares               // the gateway: what was submitted before it heard that LOCAL was thrown goes on
+	LeaseFromBegin            // the gateway: the lease of a renewal is counted from its begin alone
 	faults
 )
 
@@ -223,6 +225,8 @@ var names = [faults]string{
 	HeardIgnored:        "heard_ignored",
 	OffWaitsForLog:      "off_waits_for_log",
 	UrgentUnreserved:    "urgent_unreserved",
+	LocalSpares:         "local_spares",
+	LeaseFromBegin:      "lease_from_begin",
 }
 
 // String is the fault's name.
