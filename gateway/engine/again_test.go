@@ -47,7 +47,14 @@ func TestRetriedOffGoesOverNarrowband(t *testing.T) {
 		if out := h.block("advance 3s"); !strings.Contains(out, "-> narrowband ") {
 			t.Errorf("%v: it does not go over narrowband: %s", blocks, out)
 		}
+		h.block("advance 4s")
+		if out := h.block("alarms"); !strings.Contains(out, "safe_undelivered a") {
+			t.Errorf("%v: nobody says that it is not delivered: %s", blocks, out)
+		}
 		h.block("compact a driven seq=1")
+		if out := h.block("alarms"); strings.Contains(out, "safe_undelivered a") {
+			t.Errorf("%v: the alarm stands on: %s", blocks, out)
+		}
 		if out := h.block("advance 2m"); strings.Contains(out, "-> narrowband ") {
 			t.Errorf("it goes on after the node has driven it: %s", out)
 		}

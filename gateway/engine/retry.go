@@ -41,7 +41,7 @@ func (e *Engine) retry(now Now, i *inst) bool {
 	e.setInside(i, false)
 	e.effects.Counts.Retried++
 	i.whispers = 0
-	e.whisper(now, i)
+	e.watchSafe(now, i)
 	e.arm(now, i)
 	return true
 }

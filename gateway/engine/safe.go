@@ -300,10 +300,11 @@ func (e *Engine) refusedLocal(now Now, i *inst) {
 		"the LOCAL switch of %s is on: %s was refused, whoever works there must do it", i.Node, i.what()))
 }
 
-// undelivered reports whether something towards safe has not arrived: what an operator
-// has tried again was only received before that.
+// undelivered reports whether something towards safe has not arrived. What an operator has
+// tried again was only received before that, and a further attempt for a node that is
+// away waits like a first one.
 func (i *inst) undelivered() bool {
-	return (i.ReceivedAt == 0 || i.waiting() && i.byHand) && !i.driven
+	return (i.ReceivedAt == 0 || i.waiting() && (i.byHand || !i.node.online)) && !i.driven
 }
 
 // lateSafe raises the alarm about something towards safe that has not arrived.

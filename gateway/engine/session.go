@@ -252,7 +252,7 @@ func (e *Engine) offline(now Now, n *node, reason string) {
 		e.wantStop(now, i) // the path that is left
 		i.unblock(now)
 		if i.waiting() {
-			e.whisper(now, i)
+			e.watchSafe(now, i)
 		}
 		if i.flying || i.safe && i.sendAt != 0 {
 			e.ground(i)
