@@ -77,6 +77,7 @@ func (e *Engine) confirm(now Now, i *inst, r report) bool {
 		e.acks.confirm(now)
 		e.windowEnds(now, i, r.path)
 	}
+	unoffered := i.wants && i.offerable() && r.phase == wire.PhaseReceived
 	e.ground(i)
 	e.unwant(i)
 	if i.ReceivedAt != 0 {
@@ -95,7 +96,16 @@ func (e *Engine) confirm(now Now, i *inst, r report) bool {
 		en.DurationMs = (now.Mono - i.sentAt).Milliseconds()
 	}
 	e.log(now, i, en)
+	if unoffered { // it has it from a session before, and will not be sent it again
+		e.query(i.node, []wire.Ref{{Seq: i.Seq, Token: i.Token}})
+	}
 	return true
+}
+
+// offerable reports whether its agent begins it only after it was offered in its session,
+// and it is to.
+func (i *inst) offerable() bool {
+	return i.node.online && i.node.Rules >= wire.RulesOrder && i.task.act.Moves() && i.By == 0 && i.CancelBy == ""
 }
 
 // started enters the step to RUNNING, told or implied.
