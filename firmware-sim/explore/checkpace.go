@@ -29,6 +29,9 @@ type retrying struct {
 	process *identity
 	at      time.Duration
 	least   time.Duration
+	// due is when the gateway means to make it, Unix ms by its own clock, 0 if that is too
+	// soon after its decision: in a round that a slow disk has held up both may be old.
+	due int64
 }
 
 // stop is a cancel that a board has not been told of.
@@ -72,7 +75,7 @@ func (c *checker) retries(prev *engine.Instruction, w *engine.Write) {
 	}
 	if r, ok := p.retry[i.Seq]; ok && i.Attempt > prev.Attempt {
 		delete(p.retry, i.Seq)
-		if gone := c.w.now - r.at; r.process == c.w.gateway.process && gone < r.least {
+		if gone := c.w.now - r.at; r.process == c.w.gateway.process && gone < r.least && (r.due == 0 || w.Entries[len(w.Entries)-1].At < r.due) {
 			c.fail("backoff", "attempt %d of instruction %d is made %v after the one before; its policy says %v at least", i.Attempt, i.Seq, gone, r.least)
 		}
 	}
@@ -97,7 +100,11 @@ func (c *checker) retries(prev *engine.Instruction, w *engine.Write) {
 		default:
 			c.budget(i)
 			if i.Retries > prev.Retries {
-				p.retry[i.Seq] = retrying{c.w.gateway.process, c.w.now, leastWait(i.Retry, i.Retries)}
+				r := retrying{process: c.w.gateway.process, at: c.w.now, least: leastWait(i.Retry, i.Retries)}
+				if time.Duration(i.RetryAt-e.At)*time.Millisecond >= r.least {
+					r.due = i.RetryAt
+				}
+				p.retry[i.Seq] = r
 			}
 		}
 	}
