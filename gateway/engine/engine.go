@@ -219,12 +219,15 @@ func (e *Engine) Ready(now Now) Ready {
 		e.becomeDue(now)
 	}
 	e.pace(now)
+	e.holdsAgain(now)
 	e.sendOut(now)
+	if e.holdsAgain(now) { // what has ended just now
+		e.sendOut(now)
+	}
 	e.levels(now)
 	e.armOwn(now)
 	var r Ready
 	e.payAcks(now)
-	e.holdsAgain(now)
 	e.collectTasks(&r)
 	e.collectInsts(&r)
 	e.collectNodes(&r)

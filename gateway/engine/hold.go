@@ -124,53 +124,12 @@ func (e *Engine) holdSafe(now Now, i *inst, actor string) {
 			h.All, h.Except, h.Pins = true, nil, nil
 		}
 	}
-	if a.Release {
-		n.freed = max(n.freed, i.order())
-	}
 	if n.hold == nil || !h.equal(*n.hold) {
 		if a.Release {
-			i.opened = n.hold
+			i.Opened = n.hold.of(n, a)
 		}
 		e.setHold(now, n, h)
 	}
-}
-
-// holdsAgain looks at every gpio.release that has ended in this round.
-func (e *Engine) holdsAgain(now Now) {
-	for _, t := range e.touched {
-		for _, i := range t.insts {
-			if i.opened != nil && i.State.Settled() {
-				e.holdAgain(now, i)
-			}
-		}
-	}
-}
-
-// holdAgain takes back what a gpio.release has ended that was itself taken back, or
-// refused: its board still holds, or will.
-func (e *Engine) holdAgain(now Now, i *inst) {
-	n, was := i.node, i.opened
-	if i.opened = nil; was == nil || i.State == StateSucceeded || i.MayHaveRun() || n.freed > i.order() {
-		return
-	}
-	h := Hold{Node: n.ID, Since: was.Since, By: was.By}
-	if n.hold != nil {
-		h = *n.hold
-		h.Pins, h.Except = slices.Clone(h.Pins), slices.Clone(h.Except)
-	}
-	if len(i.task.act.Pins) == 0 {
-		h.All, h.Except = was.All || h.All, slices.Clone(was.Except)
-	}
-	for _, p := range was.Pins {
-		if !slices.Contains(h.Pins, p) {
-			h.Pins = append(h.Pins, p)
-		}
-	}
-	h.Except = slices.DeleteFunc(h.Except, func(p string) bool { return !slices.Contains(was.Except, p) })
-	if len(h.Pins) > mostLines {
-		h.All, h.Except, h.Pins = true, nil, nil
-	}
-	e.setHold(now, n, h)
 }
 
 // equal reports whether both hold the same.

@@ -34,7 +34,6 @@ type inst struct {
 	listed     bool           // scratch of supersede
 	inside     bool           // counted in node.inside
 	sentTo     []wire.LineKey // the lines that the pins of its act had when its attempt was first sent
-	opened     *Hold          // what was held before this gpio.release ended a part of it; nil for nothing
 	kept       bool           // the agent may keep its lines for a next attempt
 	noRoom     bool           // the agent has said so of this attempt
 	wantRank   wire.Priority  // as counted at its lines

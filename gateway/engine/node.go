@@ -41,9 +41,9 @@ type node struct {
 
 	queue queue
 	orders
-	hold   *Hold  // nil for nothing held
-	freed  uint64 // number of the latest gpio.release
-	lates  int    // instructions towards safe that are late
+	hold   *Hold                   // nil for nothing held
+	freed  map[wire.LineKey]uint64 // numbers of the latest gpio.release that its board has done, or may have
+	lates  int                     // instructions towards safe that are late
 	flying int
 	open   map[uint64]*inst // unsettled
 	held   int              // instructions in memory that name it

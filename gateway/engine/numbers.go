@@ -152,6 +152,7 @@ func (e *Engine) renumber(i *inst) {
 	c.NextSeq++
 	e.topUsed = true
 	i.node.behind(i)
+	i.driven, i.Driven, i.whispers = false, false, 0 // that was under the old number: something newer may have moved the line since
 }
 
 // behind puts an instruction that is in no list behind everything that its node knows

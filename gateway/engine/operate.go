@@ -158,6 +158,7 @@ func (e *Engine) operateQueue(now Now, in *Operate) {
 	}
 	e.holdSafe(now, i, in.Actor)
 	i.waitAt = now.in(0)
+	e.watchSafe(now, i)
 	e.arm(now, i)
 	if moved != "" {
 		moved = "; " + moved

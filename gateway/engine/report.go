@@ -81,13 +81,9 @@ func (e *Engine) confirm(now Now, i *inst, r report) bool {
 		e.windowEnds(now, i, r.path)
 	}
 	e.ground(i)
-	again := i.wants && i.By == 0 && r.phase == wire.PhaseReceived && i.node.online && i.node.Rules >= wire.RulesOrder
 	e.unwant(i)
 	if i.ReceivedAt != 0 {
 		return false
-	}
-	if again { // it was to be sent in this session, before which its agent does not begin it
-		e.query(i.node, []wire.Ref{{Seq: i.Seq, Token: i.Token}})
 	}
 	e.onTime(now, i)
 	i.whisperAt = 0

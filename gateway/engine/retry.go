@@ -40,6 +40,8 @@ func (e *Engine) retry(now Now, i *inst) bool {
 	i.waitAt = now.in(wait)
 	e.setInside(i, false)
 	e.effects.Counts.Retried++
+	i.whispers = 0
+	e.watchSafe(now, i)
 	e.arm(now, i)
 	return true
 }

@@ -178,9 +178,9 @@ func (e *Engine) watchSafe(now Now, i *inst) {
 	if !i.safe || i.State.Settled() || i.By != 0 {
 		return
 	}
-	if i.ReceivedAt == 0 && !i.driven && !i.late && i.lateAt == 0 {
+	if i.undelivered() && !i.late && i.lateAt == 0 {
 		wait := wire.SafeLate
-		if i.Attempt <= 1 {
+		if i.Attempt <= 1 && !i.waiting() {
 			wait = min(wait, until(now, i.since()+wire.SafeLate.Milliseconds()))
 		}
 		if i.lateAt = now.in(wait); wait == 0 {
@@ -190,9 +190,16 @@ func (e *Engine) watchSafe(now Now, i *inst) {
 	e.whisper(now, i)
 }
 
+// whispered reports whether it may go over narrowband: what its node has not received,
+// and a further attempt that the primary path can't bring.
+func (i *inst) whispered() bool {
+	here := i.ReceivedAt == 0 || i.waiting() && !i.node.online
+	return i.safe && here && !i.driven && i.By == 0 && !i.State.Settled()
+}
+
 // whisper sets when a safe frame is sent for it over narrowband.
 func (e *Engine) whisper(now Now, i *inst) {
-	if i.safe && i.ReceivedAt == 0 && i.whisperAt == 0 && !i.driven && i.By == 0 && !i.State.Settled() && e.narrow[i.node.Short] > 0 {
+	if i.whispered() && i.whisperAt == 0 && e.narrow[i.node.Short] > 0 {
 		i.whisperAt = now.in(safeWhisper)
 	}
 }
@@ -210,7 +217,7 @@ func (e *Engine) whisperAll(now Now, n *node) {
 // safeCompact sends a safe frame over narrowband, and the next one later each time.
 func (e *Engine) safeCompact(now Now, i *inst) {
 	n := i.node
-	if !i.safe || i.ReceivedAt != 0 || i.driven || i.By != 0 || i.State.Settled() || e.narrow[n.Short] == 0 || i.order() > wire.MaxCompactSeq {
+	if !i.whispered() || e.narrow[n.Short] == 0 || i.order() > wire.MaxCompactSeq {
 		return
 	}
 	keys, board := n.keysOf(i.task.act)
@@ -294,9 +301,16 @@ func (e *Engine) refusedLocal(now Now, i *inst) {
 		"the LOCAL switch of %s is on: %s was refused, whoever works there must do it", i.Node, i.what()))
 }
 
+// undelivered reports whether something towards safe has not arrived. What an operator has
+// tried again was only received before that, and a further attempt for a node that is
+// away waits like a first one.
+func (i *inst) undelivered() bool {
+	return (i.ReceivedAt == 0 || i.waiting() && (i.byHand || !i.node.online)) && !i.driven
+}
+
 // lateSafe raises the alarm about something towards safe that has not arrived.
 func (e *Engine) lateSafe(now Now, i *inst) {
-	if i.ReceivedAt != 0 || i.driven || i.By != 0 {
+	if !i.undelivered() || i.By != 0 {
 		return
 	}
 	i.late, i.lateAt = true, 0
@@ -319,7 +333,7 @@ func (n *node) away() string {
 // for an older one is late when that would have been, and an alarm goes on standing.
 // Else whoever repeats it often enough would never hear of it.
 func (e *Engine) heir(now Now, i, o *inst) {
-	if i.safe && o.safe && i.ReceivedAt == 0 && !i.driven {
+	if i.safe && o.safe && i.undelivered() {
 		began := i.since()
 		if i.lateAt != 0 { // a further attempt has waited since it was sent
 			began = now.Wall - (wire.SafeLate - max(0, i.lateAt-now.Mono)).Milliseconds()

@@ -255,6 +255,9 @@ func (e *Engine) offline(now Now, n *node, reason string) {
 		i.cancelAt, i.offers.at = 0, 0
 		e.wantStop(now, i) // the path that is left
 		i.unblock(now)
+		if i.waiting() {
+			e.watchSafe(now, i)
+		}
 		if i.flying || i.safe && i.sendAt != 0 {
 			e.ground(i)
 			e.requeue(now, i, reason)

@@ -243,7 +243,7 @@ func (e *Engine) expire(now Now, i *inst) bool {
 	switch {
 	case i.Driven:
 		e.giveUp(now, i, ReasonUnconfirmed, "its time limit passed; the node has driven its lines to their safe levels, and has not said that it entered that")
-	case i.Attempt == 0 && i.whispers > 0:
+	case (i.Attempt == 0 || i.waiting()) && i.whispers > 0:
 		e.giveUp(now, i, ReasonUnconfirmed, "its time limit passed before it could be sent by the primary path; whether the node has driven it by a safe frame is not known")
 	case i.Attempt == 0 && !i.Doubted:
 		e.giveUp(now, i, ReasonExpired, "its time limit passed before it could be sent; it was not executed")

@@ -179,6 +179,8 @@ type Instruction struct {
 	// Since is when something towards safe that it stands for was submitted, Unix ms, if
 	// that has not been delivered either: so long its lines have waited; 0 for none.
 	Since int64 `cbor:"42,keyasint,omitempty"`
+	// Opened is what was held before this gpio.release opened it, until it has ended.
+	Opened *Hold `cbor:"43,keyasint,omitempty"`
 }
 
 // Path is the way by which a step became known.
