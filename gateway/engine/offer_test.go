@@ -23,3 +23,34 @@ func TestReceivedOfTheSessionBeforeIsOffered(t *testing.T) {
 		t.Errorf("it is sent: %s", out)
 	}
 }
+
+// TestReceivedByNarrowbandIsOffered: the same when the copy of the new session was lost,
+// and its node says over narrowband that it has it.
+func TestReceivedByNarrowbandIsOffered(t *testing.T) {
+	h := newHarness(t)
+	for _, b := range []string{"hello a pins=lamp:-\nsubmit node=a intent=valve.turn", "goodbye a lost", "narrowband a up", "hello a pins=lamp:-"} {
+		h.block(b)
+	}
+	if out := h.block("compact a received seq=1"); !strings.Contains(out, "query") {
+		t.Errorf("it is not offered in this session: %s", out)
+	}
+	if out := h.block("compact a received seq=1"); strings.Contains(out, "query") {
+		t.Errorf("every copy of the word is answered by a question: %s", out)
+	}
+}
+
+// TestRepeatedHelloIsOfferedAgain: an agent takes nothing before the welcome. If that is
+// lost it says hello once more, and what it has is offered behind the second one.
+func TestRepeatedHelloIsOfferedAgain(t *testing.T) {
+	h := newHarness(t)
+	for _, b := range []string{"hello a pins=lamp:-\nsubmit node=a intent=valve.turn", "event a seq=1 received", "goodbye a lost", "hello a pins=lamp:- session=2"} {
+		h.block(b)
+	}
+	if out := h.block("hello a pins=lamp:- session=2"); !strings.Contains(out, "query") {
+		t.Errorf("it is not offered behind the second welcome: %s", out)
+	}
+	h.block("event a seq=1 started")
+	if out := h.block("hello a pins=lamp:- session=2"); strings.Contains(out, "query") {
+		t.Errorf("what runs is asked after: %s", out)
+	}
+}

@@ -77,7 +77,7 @@ func (e *Engine) confirm(now Now, i *inst, r report) bool {
 		e.acks.confirm(now)
 		e.windowEnds(now, i, r.path)
 	}
-	unoffered := i.wants && i.offerable() && r.phase == wire.PhaseReceived
+	unoffered := (i.wants || r.path == PathNarrowband) && i.offerable() && r.phase == wire.PhaseReceived
 	e.ground(i)
 	e.unwant(i)
 	if i.ReceivedAt != 0 {

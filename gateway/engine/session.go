@@ -78,9 +78,25 @@ func (e *Engine) hello(now Now, id string, m *wire.Hello) {
 		Rules: wire.NewestRules, Holds: n.heldLines(), Through: n.cursor.Last}
 	e.send(n, w, &w.Through)
 	e.toTwin(now, n, true)
-	if !repeated && !old {
+	switch {
+	case old:
+	case !repeated:
 		e.comeback(now, n)
+	default:
+		e.offerAgain(n)
 	}
+}
+
+// offerAgain is for a hello that is repeated: the welcome before may have been lost, and
+// its agent has taken nothing that came behind that.
+func (e *Engine) offerAgain(n *node) {
+	var refs []wire.Ref
+	for _, i := range n.opened() {
+		if i.ReceivedAt != 0 && i.StartedAt == 0 && !i.waiting() && i.offerable() {
+			refs = append(refs, wire.Ref{Seq: i.Seq, Token: i.Token})
+		}
+	}
+	e.query(n, refs)
 }
 
 // unwelcome says why a node cannot be worked with; empty when it can.
