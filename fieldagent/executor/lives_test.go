@@ -368,3 +368,27 @@ func TestA1_LeaseIsOfItsLine(t *testing.T) {
 		t.Errorf("%d leases are open, of two lines", b.core.Leases())
 	}
 }
+
+// B9, B28: a board starts with an older copy of its card, the gateway refuses it for a
+// while, and sends it what is towards safe. What waits in the copy has run since: nobody
+// may be told that it was superseded and did not begin.
+func TestABoardThatIsNotWelcomeYetDoesNotSayThatSomethingNeverBegan(t *testing.T) {
+	b := newBench(t, config(1))
+	b.welcome(0)
+	b.deliver(1, "b")
+	b.deliver(2, "a")
+	b.step(executor.Disconnected{})
+	b.session++
+	b.step(executor.Connected{Session: b.session}) // the hello speaks of what waits
+	b.start()
+	b.session++
+	b.step(executor.Connected{Session: b.session})
+	b.greet(&wire.Welcome{Refused: "another agent, with a newer copy of this journal, was heard just now"})
+	if out := b.deliver(3, "a", "safe"); len(out.Urgent) != 1 {
+		t.Fatalf("drives %+v", out.Urgent)
+	}
+	b.step(executor.Finished{Token: token(3), Again: true, Result: executor.Result{Code: wire.CodeOK}})
+	if e := ends(b.welcome(0)); e[2] != wire.CodeUnknown {
+		t.Errorf("told %v", e)
+	}
+}

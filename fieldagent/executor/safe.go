@@ -25,8 +25,12 @@ func (c *Core) withdraw(by *attempt) {
 			i++
 			continue
 		}
-		c.end(o, Result{Code: wire.CodeSuperseded,
-			Detail: fmt.Sprintf("instruction %d, which brings its line to the safe level, stands for it", by.seq)})
+		r := Result{Code: wire.CodeSuperseded,
+			Detail: fmt.Sprintf("instruction %d, which brings its line to the safe level, stands for it", by.seq)}
+		if !c.session.met { // the journal may be an old copy of itself, as reincarnate says
+			r.Code, r.Detail = wire.CodeUnknown, r.Detail+"; nobody has said yet whether the agent's journal is the newest: it may have run before"
+		}
+		c.end(o, r)
 	}
 }
 

@@ -98,9 +98,10 @@ func (c *checker) told(a *agent, m wire.Message, err time.Duration) {
 		return
 	}
 	proven := at - a.clock.mono().Milliseconds()
+	_, welcome := m.(*wire.Welcome)
 	k.doubt = !measures && (k.doubt || k.heard && k.least-proven > clockSlack.Milliseconds())
 	k.least, k.most = max(k.least, proven), max(k.most, proven)
-	if measures || !k.heard { // time is measured anew
+	if welcome || !k.heard { // time is measured anew
 		k.err, k.least = err, proven
 	}
 	if !k.heard {
