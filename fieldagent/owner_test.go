@@ -78,7 +78,7 @@ func newRig(t *testing.T, autonomy time.Duration, pins ...gpio.PinConfig) *rig {
 		return executor.Now{Mono: time.Since(r.start), Wall: time.Now().UnixMilli(), WallOK: true}
 	}))
 	r.links.up(round.Primary)
-	w.late = l.late
+	w.late, w.left = l.late, l.left
 	l.primary, l.narrowband = r.primary, r.narrow
 	r.urg = newUrgent(w, l, log)
 	core, out, err := executor.New(executor.Config{Hello: wire.Hello{Short: "abcdef", Pins: o.told.names, Traits: o.told.traits}, Incarnation: 1, Check: w.Check,

@@ -179,6 +179,12 @@ type Instruction struct {
 	// Since is when something towards safe that it stands for was submitted, Unix ms, if
 	// that has not been delivered either: so long its lines have waited; 0 for none.
 	Since int64 `cbor:"42,keyasint,omitempty"`
+	// Thrown says that the LOCAL switch of its node was thrown after the current attempt
+	// had been handed out: what has not arrived yet does not begin (docs/safety.md 8).
+	Thrown bool `cbor:"43,keyasint,omitempty"`
+	// EndsBy is when the lease of a renewal has ended at the latest, Unix ms; 0 for no
+	// such limit (docs/safety.md 8).
+	EndsBy int64 `cbor:"44,keyasint,omitempty"`
 }
 
 // Path is the way by which a step became known.
@@ -233,6 +239,7 @@ const (
 	WhatLease      What = 18 // the board has ended a lease by itself, or could not; no state changes
 	WhatDriven     What = 19 // the agent has driven its lines to the safe levels, unrecorded; no state changes
 	WhatSuperseded What = 20 // something newer stands for it: it is withdrawn
+	WhatThrown     What = 21 // the LOCAL switch of its node was thrown: no further attempt by itself
 )
 
 var whatNames = [...]string{
@@ -243,6 +250,7 @@ var whatNames = [...]string{
 	WhatRequeued: "requeued", WhatRefused: "refused", WhatQueried: "queried",
 	WhatResolved: "resolved", WhatDoubted: "doubted",
 	WhatLease: "lease_ended", WhatDriven: "driven", WhatSuperseded: "superseded",
+	WhatThrown: "local_thrown",
 }
 
 // String is the entry's name in timelines and logs.
@@ -296,6 +304,10 @@ type Node struct {
 	// Rules are what the agent follows; Traits are those of Pins, in the same order.
 	Rules  wire.Rules       `cbor:"13,keyasint,omitempty"`
 	Traits []wire.PinTraits `cbor:"14,keyasint,omitempty"`
+	// Throws is how often its LOCAL switch has been thrown since its Process was started,
+	// plus 1, as the gateway has heard; 0 if the agent does not tell.
+	Process uint64 `cbor:"15,keyasint,omitempty"`
+	Throws  uint64 `cbor:"16,keyasint,omitempty"`
 }
 
 // Cursor is the last event of a node that is in the log (B7).
