@@ -170,7 +170,7 @@ func (e *Engine) inOrderAtLine(i *inst, m *wire.Instruction) {
 		return
 	}
 	m.Order = i.Order
-	i.kept = a.Moves() && !i.safe && i.Retries < i.Retry.Max
+	i.kept = a.Moves() && !i.safe && i.Retries < i.Retry.Max && !i.Thrown
 	if m.Keep = i.kept; i.kept {
 		i.node.keeps(i.Seq)
 	}

@@ -107,7 +107,8 @@ func (e *Engine) thrown(now Now, n *node) {
 		if i.safe || i.By != 0 || !i.task.act.Moves() {
 			continue
 		}
-		i.Retry.Max = min(i.Retry.Max, i.Retries)
+		known := i.Thrown
+		i.Thrown = true
 		switch {
 		case e.unsent(i) && !i.MayHaveRun():
 			e.unwant(i)
@@ -115,8 +116,7 @@ func (e *Engine) thrown(now Now, n *node) {
 			e.endSuperseded(now, i, why)
 		case i.waiting():
 			e.giveUp(now, i, i.Reason, why+"; what its last attempt did is not known")
-		case !i.Thrown:
-			i.Thrown = true
+		case !known:
 			e.log(now, i, Entry{What: WhatThrown, Path: PathPrimary, Actor: n.ID})
 		}
 		e.arm(now, i)

@@ -179,8 +179,9 @@ type Instruction struct {
 	// Since is when something towards safe that it stands for was submitted, Unix ms, if
 	// that has not been delivered either: so long its lines have waited; 0 for none.
 	Since int64 `cbor:"42,keyasint,omitempty"`
-	// Thrown says that the LOCAL switch of its node was thrown after the current attempt
-	// had been handed out: what has not arrived yet does not begin (docs/safety.md 8).
+	// Thrown says that the LOCAL switch of its node was thrown since the current attempt
+	// was made: what has not arrived yet does not begin, and there is no further attempt
+	// by itself (docs/safety.md 8).
 	Thrown bool `cbor:"43,keyasint,omitempty"`
 	// EndsBy is when the lease of a renewal has ended at the latest, Unix ms; 0 for no
 	// such limit (docs/safety.md 8).
