@@ -125,7 +125,7 @@ func (a *Agent) run(ctx context.Context, j *journal.Journal, records [][]byte, w
 	clock := a.clock()
 	l.linked = &linked{mono: func() time.Duration { return clock().Mono }}
 	l.now = l.linked.clock(o.clock(clock))
-	w.late = l.late
+	w.late, w.left = l.late, l.left
 	core, out, err := executor.New(a.coreConfig(w, o.told), records, l.now())
 	if err != nil {
 		return fmt.Errorf("%w; move %s away to start afresh, the gateway will settle what was open", err, a.cfg.Data)

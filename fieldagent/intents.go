@@ -22,6 +22,8 @@ type works struct {
 	log      *slog.Logger
 	// late says whether the time of something has passed, by what is known now.
 	late func(notAfter int64, towards bool) bool
+	// left says how much is left of a length that has to end by a certain time.
+	left func(endsBy int64, length time.Duration) time.Duration
 }
 
 func newWorks(pins *gpio.Owner, version string, cfg Config, log *slog.Logger) (*works, error) {
@@ -30,7 +32,8 @@ func newWorks(pins *gpio.Owner, version string, cfg Config, log *slog.Logger) (*
 	if err != nil {
 		return nil, err
 	}
-	return &works{registry: r, pins: pins, log: log, late: func(int64, bool) bool { return false }}, nil
+	return &works{registry: r, pins: pins, log: log, late: func(int64, bool) bool { return false },
+		left: func(_ int64, length time.Duration) time.Duration { return length }}, nil
 }
 
 // Check implements Intents.
@@ -124,6 +127,7 @@ func (w *works) Run(ctx context.Context, work executor.Work, tell Tell) executor
 			}
 			return nil
 		},
+		Left:  func(length time.Duration) time.Duration { return w.left(work.EndsBy, length) },
 		Clock: func() int64 { return work.At + time.Since(began).Milliseconds() },
 		Tell: func(values map[string]any) bool {
 			payload, err := wire.EncodeMap(values, wire.MaxPayloadBytes)

@@ -165,6 +165,15 @@ func (l *loop) late(notAfter int64, towards bool) bool {
 	return clock != nil && clock.Late(l.now(), notAfter, towards)
 }
 
+// left says how much is left of a length that has to end by a time of the gateway's.
+func (l *loop) left(endsBy int64, length time.Duration) time.Duration {
+	clock := l.clock.Load()
+	if clock == nil {
+		return length
+	}
+	return clock.Left(l.now(), endsBy, length)
+}
+
 func (l *loop) until(deadline time.Duration) time.Duration {
 	if deadline == executor.NoDeadline {
 		return time.Hour // a tick too many does no harm

@@ -78,7 +78,7 @@ func newRig(t *testing.T, autonomy time.Duration, pins ...gpio.PinConfig) *rig {
 		return executor.Now{Mono: time.Since(r.start), Wall: time.Now().UnixMilli(), WallOK: true}
 	}))
 	r.links.up(round.Primary)
-	w.late = l.late
+	w.late, w.left = l.late, l.left
 	l.primary, l.narrowband = r.primary, r.narrow
 	r.urg = newUrgent(w, l, log)
 	core, out, err := executor.New(executor.Config{Hello: wire.Hello{Short: "abcdef", Pins: o.told.names, Traits: o.told.traits}, Incarnation: 1, Check: w.Check,
@@ -136,6 +136,12 @@ func (r *rig) narrow(b []byte) bool {
 // send brings an instruction as the link does.
 func (r *rig) send(seq uint64, intent string, args map[string]any) *wire.Instruction {
 	r.t.Helper()
+	return r.sendWith(seq, intent, args, func(*wire.Instruction) {})
+}
+
+// sendWith sends an instruction that has something more.
+func (r *rig) sendWith(seq uint64, intent string, args map[string]any, more func(*wire.Instruction)) *wire.Instruction {
+	r.t.Helper()
 	raw, err := wire.EncodeMap(args, wire.MaxArgsBytes)
 	if err != nil {
 		r.t.Fatal(err)
@@ -143,6 +149,7 @@ func (r *rig) send(seq uint64, intent string, args map[string]any) *wire.Instruc
 	now := time.Now().UnixMilli()
 	in := &wire.Instruction{Seq: seq, Key: wire.Key{Site: "s", Millis: now, Seq: seq}.String(), Token: wire.Token{Seq: seq},
 		Attempt: 1, Intent: intent, Args: raw, SentAt: now, TimeoutMs: 3_600_000}
+	more(in)
 	r.urg.instruction(in)
 	r.loop.offer(executor.Received{Message: in})
 	return in

@@ -48,6 +48,9 @@ func (c *Core) deliver(in *wire.Instruction) {
 	}
 	a := c.newAttempt(in)
 	a.offered, a.epoch = true, c.session.epoch
+	if in.Throws != 0 {
+		a.throws = in.Throws - 1 // those that the gateway had heard of
+	}
 	v := c.judge(a)
 	safe := a.towards // and fit
 	switch {
@@ -167,6 +170,9 @@ func (c *Core) unfit(a *attempt, v Verdict, before *attempt, forgotten bool) Res
 	}
 	if a.actuates && c.local {
 		return c.byHand()
+	}
+	if c.disturbed(c.now, a) && !mutant.On(mutant.LocalOnArrival) {
+		return c.wasByHand()
 	}
 	if a.watch && c.watches() >= MaxWatches {
 		return Result{Code: wire.CodeResources, Detail: fmt.Sprintf("%d watches run or wait already", MaxWatches)}

@@ -138,6 +138,19 @@ func (v ClockView) Late(now Now, notAfter int64, towards bool) bool {
 	return !v.c.ahead(now, notAfter)
 }
 
+// Left is how long something may last that has to end by a time of the gateway's, 0 for
+// no limit, and that would last so long by itself. In doubt about the time it is nothing.
+func (v ClockView) Left(now Now, endsBy int64, length time.Duration) time.Duration {
+	if endsBy == 0 {
+		return length
+	}
+	ms, ok := v.c.latest(now)
+	if !ok {
+		return 0
+	}
+	return max(0, min(length, span(endsBy, ms)))
+}
+
 // past reports whether a limit of the gateway's time has passed for certain. 0 is no
 // limit. What it says may be told: it is not taken back by a better measure.
 func (c *clock) past(now Now, limit int64) bool {

@@ -35,8 +35,8 @@ func (c *Core) hand(in Hand) {
 // foundOn stands for the throw of a LOCAL switch that was on when the process began.
 const foundOn = math.MaxUint64
 
-// disturbed reports whether the LOCAL switch has been thrown since the attempt came. What
-// would move something away from its safe level ends then, whether the switch is still on
+// disturbed reports whether the LOCAL switch has been thrown since the attempt came, or
+// since the gateway had heard when the attempt was handed out. What would move something away from its safe level ends then, whether the switch is still on
 // or not: it was asked for by somebody who did not know (docs/safety.md 8).
 func (c *Core) disturbed(now Now, a *attempt) bool {
 	return a.actuates && !a.towards && a.throws != now.Throws
@@ -52,5 +52,5 @@ func (c *Core) wasByHand() Result {
 	if c.local || c.now.Local {
 		return c.byHand()
 	}
-	return Result{Code: wire.CodeLocal, Detail: "the LOCAL switch of this node was thrown after this had come: it is not begun by itself later"}
+	return Result{Code: wire.CodeLocal, Detail: "the LOCAL switch of this node was thrown after this had been asked for: it is not begun by itself later"}
 }

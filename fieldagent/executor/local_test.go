@@ -68,3 +68,68 @@ func TestWhatWaitsInTheJournalWhenTheSwitchIsThrownNeverRuns(t *testing.T) {
 		}
 	}
 }
+
+// What the gateway handed out before it heard of the last throw is refused, though the
+// switch is off again and it comes only now: it was submitted by somebody who did not know.
+// What leads to safe, what moves nothing and what comes from an older gateway goes on.
+func TestWhatTheGatewayHandedOutBeforeItHeardOfAThrowIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		what, on string
+		heard    uint64
+		begins   bool
+	}{
+		{"heard of both", "a", 3, true}, {"of one", "a", 2, false}, {"of more", "a", 4, false}, {"of none", "a", 1, false},
+		{"thrown since", "a", wire.ThrownSince, false}, {"does not say", "a", 0, true},
+		{"moves nothing", "", 1, true},
+	} {
+		b := newBench(t, config(1))
+		b.throws = 2
+		b.welcome(0)
+		in := b.instruction(1, c.on)
+		in.Throws = c.heard
+		out := b.receive(in)
+		if got := ends(out)[1]; (len(out.Start) == 1) != c.begins || (got == wire.CodeLocal) == c.begins {
+			t.Errorf("%s: starts %v, told %v", c.what, out.Start, got)
+		}
+	}
+}
+
+// A number in the journal is that of another process, and says nothing to the next.
+func TestThrowsOfAnEarlierProcessEndNothing(t *testing.T) {
+	b := newBench(t, config(1))
+	b.throws = 4
+	b.welcome(0)
+	b.deliver(1, "a")
+	in := b.instruction(2, "a")
+	in.Throws = 5
+	b.receive(in)
+	b.mono += executor.ShortWork
+	b.step(executor.Tick{})
+	b.throws = 0
+	b.start()
+	b.welcome(0)
+	out := b.receive(&wire.Query{Refs: []wire.Ref{{Seq: 2, Token: token(2)}}})
+	if len(out.Start) != 1 || out.Start[0].Seq != 2 {
+		t.Errorf("starts %v", out.Start)
+	}
+}
+
+// The gateway is told how often the switch was thrown, at once, by a hello and by a
+// heartbeat, though the core is told of no switch that is on.
+func TestAThrowIsToldAtOnce(t *testing.T) {
+	b := newBench(t, config(1))
+	b.throws = 1
+	out := b.step(executor.Connected{Session: 9})
+	if h := said[*wire.Hello](out); h == nil || h.Throws != 2 || h.Local {
+		t.Errorf("hello %+v", h)
+	}
+	b.welcome(0)
+	b.throws++
+	out = b.step(executor.Tick{})
+	if h := said[*wire.Heartbeat](out); h == nil || h.Throws != 3 || h.Local {
+		t.Errorf("heartbeat %+v", h)
+	}
+	if out = b.step(executor.Tick{}); said[*wire.Heartbeat](out) != nil {
+		t.Error("it is told twice")
+	}
+}

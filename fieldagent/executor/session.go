@@ -36,6 +36,8 @@ type session struct {
 	// clockSet is what the last hello said of the agent's clock; clockNews says
 	// that the clock was set since, so that another one is due.
 	clockSet, clockNews bool
+	// throws is what the gateway was last told of the LOCAL switch.
+	throws uint64
 }
 
 // stopping is how far the agent's end has come.
@@ -69,10 +71,11 @@ func (c *Core) hello() {
 	h.Clock, h.ClockSet = max(c.now.Wall, 0), c.now.WallOK
 	h.Workers = uint16(c.cfg.Workers)
 	h.TopSeq, h.TopToken = c.table.topSeq, c.table.topToken
-	h.Rules, h.Local, h.Traits = wire.NewestRules, c.local, c.traits()
+	h.Rules, h.Local, h.Throws, h.Traits = wire.NewestRules, c.local, c.now.Throws+1, c.traits()
 	c.send(&h)
 	s := &c.session
 	s.helloAt, s.clockSet, s.clockNews = c.now.Mono, h.ClockSet, false
+	s.throws = c.now.Throws
 	if !s.asked {
 		s.asked, s.askedAt = true, c.now.Mono
 	}
@@ -255,18 +258,19 @@ func (c *Core) keepSession() {
 	if s.clockNews {
 		c.askTime()
 	}
-	if c.now.Mono < s.nextAt {
+	thrown := s.welcomed && s.throws != c.now.Throws // and perhaps off again: the gateway hears of it at once
+	if c.now.Mono < s.nextAt && !thrown {
 		return
 	}
 	if !s.welcomed {
 		c.hello()
 		return
 	}
-	s.nextAt = c.now.Mono + s.beat
+	s.nextAt, s.throws = c.now.Mono+s.beat, c.now.Throws
 	h := &wire.Heartbeat{
 		Session: s.id, Clock: c.clock.told(c.now), UptimeMs: (c.now.Mono - s.started).Milliseconds(),
 		Queued: uint32(len(c.queue)), Through: c.through, Next: c.next,
-		Foreign: c.foreign, Local: c.local, Levels: c.levels, Room: c.room(),
+		Foreign: c.foreign, Local: c.local, Levels: c.levels, Room: c.room(), Throws: c.now.Throws + 1,
 	}
 	for _, a := range c.running {
 		if len(h.Running) < wire.MaxRefs {

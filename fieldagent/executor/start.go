@@ -31,7 +31,7 @@ func (a *attempt) begun(at int64) Work {
 	w := Work{
 		Token: a.token, Seq: a.seq, Attempt: a.attempt, Key: a.work.Key, Trace: a.trace,
 		Intent: a.intent, Args: a.work.Args, Parsed: a.parsed, At: at, Timeout: a.timeout,
-		Lines: slices.Clone(a.lines), Towards: a.towards, Hold: a.holdsSafe, NotAfter: a.work.NotAfter, Throws: a.throws,
+		Lines: slices.Clone(a.lines), Towards: a.towards, Hold: a.holdsSafe, NotAfter: a.work.NotAfter, EndsBy: a.work.EndsBy, Throws: a.throws,
 	}
 	if a.actuates || a.releases {
 		w.Order = a.order

@@ -200,3 +200,22 @@ func TestClockViewJudgesAsTheCoreDoes(t *testing.T) {
 		}
 	}
 }
+
+// A lease that has to end by a time of the gateway's is no longer than what is left until
+// then for certain: nothing while the time is in doubt.
+func TestClockViewLeavesWhatIsLeftForCertain(t *testing.T) {
+	b := newBench(t, config(1))
+	if v := b.core.Clock(); v.Left(b.at(), b.gateway+1000, time.Minute) != 0 || v.Left(b.at(), 0, time.Minute) != time.Minute {
+		t.Error("before the first welcome the time is in doubt")
+	}
+	b.welcome(0)
+	v, by := b.core.Clock(), b.gateway+60_000
+	for _, c := range []struct{ after, length, left time.Duration }{
+		{0, time.Hour, time.Minute}, {0, time.Second, time.Second}, {40 * time.Second, time.Minute, 20 * time.Second}, {2 * time.Minute, time.Minute, 0},
+	} {
+		b.mono = c.after
+		if left := v.Left(b.at(), by, c.length); left != c.left {
+			t.Errorf("after %v of %v: %v", c.after, c.length, left)
+		}
+	}
+}

@@ -181,6 +181,10 @@ type Work struct {
 	// Throws is how often the LOCAL switch had been thrown when it came (see Now).
 	// Whoever drives a pin away from its safe level looks right before.
 	Throws uint64
+	// EndsBy is the Unix time in ms by the gateway's clock by which a lease that it
+	// begins has ended, 0 for no limit beside its own length. Whoever drives a pin asks
+	// ClockView.Left right before.
+	EndsBy int64
 	// Timeout bounds the execution. Work that has not ended OverdueAfter later is
 	// given up.
 	Timeout time.Duration

@@ -66,6 +66,34 @@ func TestUntilIsInTheTimeOfTheRequest(t *testing.T) {
 	})
 }
 
+// safety.md 8: a renewal's lease has ended by a time of the gateway's, and one of which
+// nothing is left is not begun.
+func TestALeaseLastsNoLongerThanWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, valves()...)
+		raw, err := wire.EncodeMap(args{"pin": "GPIO17", "level": 1, "max_on": "1m"}, wire.MaxArgsBytes)
+		must(t, err)
+		left := time.Duration(0)
+		run := func() (wire.Code, any) {
+			p := b.r.Run(t.Context(), "gpio.write", raw, intent.Request{Cause: "t", Left: func(d time.Duration) time.Duration { return min(d, left) }})
+			m, err := wire.DecodeMap(p.Payload)
+			must(t, err)
+			return p.Code, m["max_on_ms"]
+		}
+		if code, _ := run(); code != wire.CodeDependency || b.board.Level("GPIO17") != gpio.Low {
+			t.Errorf("with nothing left: %v, the pin is %v", code, b.board.Level("GPIO17"))
+		}
+		left = 20 * time.Second
+		if code, ms := run(); code != wire.CodeOK || ms != uint64(20_000) {
+			t.Errorf("%v for %v ms", code, ms)
+		}
+		time.Sleep(left + time.Millisecond)
+		if b.board.Level("GPIO17") != gpio.Low {
+			t.Error("it did not end")
+		}
+	})
+}
+
 func TestC13_PinMapGivesTheTimeAndBoundsIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		args args

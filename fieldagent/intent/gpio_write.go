@@ -72,6 +72,14 @@ func (b Board) write(ctx context.Context, a wire.GPIOWrite, r Request) Result {
 	if s.safe != nil {
 		lease = &Lease{Pin: s.pin, After: *s.safe, Plain: s.hold == 0}
 	}
+	if s.hold > 0 && r.Left != nil {
+		if s.hold = r.Left(s.hold).Truncate(time.Millisecond); s.hold < gpio.MinHold {
+			if err := r.check(); err != nil {
+				return pinResult(err)
+			}
+			return Result{Code: wire.CodeDependency, Detail: "its lease may be over by now: it was not begun"}
+		}
+	}
 	if s.hold > 0 {
 		values["max_on_ms"] = uint64(s.hold.Milliseconds())
 		values["until_ms"] = uint64(max(r.now(), 0) + s.hold.Milliseconds())

@@ -34,6 +34,9 @@ type Request struct {
 	// Check is asked right before a pin moves: an error keeps it where it is. nil for no
 	// question.
 	Check func() error
+	// Left is how long a level may stay that would stay so long by itself: less for what
+	// has to end by a certain time. nil for no such time.
+	Left func(length time.Duration) time.Duration
 	// Clock is Unix time in ms for what is told, nil for that of this machine.
 	Clock func() int64
 	// Tell reports what a running execution has seen, nil where nobody listens. It
@@ -46,6 +49,14 @@ type Raw map[string]any
 
 // Map implements wire.Args.
 func (r Raw) Map() map[string]any { return r }
+
+// check asks what is asked right before a pin moves.
+func (r Request) check() error {
+	if r.Check == nil {
+		return nil
+	}
+	return r.Check()
+}
 
 // now is Unix time in ms.
 func (r Request) now() int64 {

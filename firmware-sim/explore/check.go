@@ -216,6 +216,7 @@ func (c *checker) delivered(e *engine.Effects) {
 				c.fail("effect-before-commit", "instruction %d is sent to %s with token %v, attempt %d, limit %d; on disk the token is %+v, the limit %d for %s",
 					m.Seq, s.Node, m.Token, m.Attempt, m.NotAfter, have, i.NotAfter, i.Node)
 			}
+			c.renews(m)
 			c.unused(s.Node, m)
 			c.inside(s.Node, m)
 		case *wire.Cancel:

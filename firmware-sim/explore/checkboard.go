@@ -18,6 +18,7 @@ type boards struct {
 	arrived map[wire.Token]arrival
 	open    map[*agent]moment        // the agent has been able to begin something since
 	keeps   map[*agent]time.Duration // until then it may keep lines for another attempt
+	throws  throws
 }
 
 // watchFact is a watch that was begun.
@@ -44,7 +45,7 @@ type arrival struct {
 }
 
 func newBoards() boards {
-	return boards{watches: map[wire.Token]*watchFact{}, local: map[*agent][]turned{}, arrived: map[wire.Token]arrival{}, open: map[*agent]moment{}, keeps: map[*agent]time.Duration{}}
+	return boards{watches: map[wire.Token]*watchFact{}, local: map[*agent][]turned{}, arrived: map[wire.Token]arrival{}, open: map[*agent]moment{}, keeps: map[*agent]time.Duration{}, throws: newThrows()}
 }
 
 const (
@@ -183,6 +184,9 @@ func (c *checker) handResult(a *agent, seq uint64, t wire.Token, code wire.Code)
 			if s.to == 0 || s.to+handSlack+a.syncs-s.syncs >= came.first {
 				return
 			}
+		}
+		if c.mayBeThrown(a, seq) {
+			return
 		}
 		c.fail("false-local", "%s refuses instruction %d because of its LOCAL switch, which has been off since it came", a.id, seq)
 	}

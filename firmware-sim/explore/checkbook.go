@@ -109,6 +109,9 @@ func (c *checker) applied(head uint64, r *engine.Records) {
 		c.retries(&prev, w)
 		c.numbered(&w.Instruction)
 		c.write(&prev, w)
+		if prev.Version == 0 {
+			c.boards.throws.taken[w.Instruction.Seq] = c.w.now
+		}
 		c.trace(w)
 		b.newer[w.Instruction.Seq] = w.Instruction
 	}
@@ -199,6 +202,7 @@ func (c *checker) crashed(kept uint64) {
 	c.book.forget()
 	c.pace.restarted()
 	c.numbersLost()
+	clear(c.boards.throws.since)
 	c.aheadLost()
 	clear(c.lifeOf)
 	c.memory.due, c.memory.heard, c.memory.stands = nil, map[string]voice{}, map[alarmOf]bool{} // it may have died before it told

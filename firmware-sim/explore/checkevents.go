@@ -150,6 +150,7 @@ func (c *checker) input(in engine.Input) {
 			c.heard[life] = &arrivals{through: min(before, h.Next-1), beyond: map[uint64]bool{}}
 		}
 	}
+	c.hears(up.Node, up.Msg)
 	if r, ok := up.Msg.(*wire.Report); ok {
 		c.toldLost(up.Node, r)
 	}

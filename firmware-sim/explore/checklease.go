@@ -45,6 +45,19 @@ func (c *checker) leased(a *agent, p *pinDef, x *work, plain bool) {
 	c.pins.bySeq[l.seq] = append(c.pins.bySeq[l.seq], l)
 }
 
+// renews holds a renewal against the log: its lease ends its own length after it was
+// taken, and so its agent is told.
+func (c *checker) renews(m *wire.Instruction) {
+	i := c.book.insts[m.Seq]
+	if i.EndsBy == 0 {
+		return
+	}
+	if act, err := wire.ParseAct(i.Intent, i.Args); err != nil || i.EndsBy > i.Created+act.MaxOn.Milliseconds() || i.NotAfter == 0 || i.NotAfter > i.EndsBy {
+		c.fail("renewal", "instruction %d was taken at %d, is to begin by %d and its lease to end by %d (%v)", i.Seq, i.Created, i.NotAfter, i.EndsBy, err)
+	}
+	c.orders.ends[m.Seq] = i.EndsBy
+}
+
 // overFor notes that what held a line has ended, because of what happens to it now.
 func (c *checker) overFor(a *agent, key wire.LineKey, why wire.LeaseEnd, level bool) {
 	k := lineKey{a, key}

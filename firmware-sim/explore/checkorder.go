@@ -13,6 +13,7 @@ import (
 type orders struct {
 	numbers   map[numberOf]uint64          // the instruction that has it
 	limits    map[uint64]int64             // the latest limit with which an instruction was sent
+	ends      map[uint64]int64             // by when its lease must have ended
 	offs      []*off                       // that have not been driven, told, or stood for
 	shared    map[int]string               // submissions that an equal one stands for -> its task
 	offered   map[wire.Token]offer         // the process to which it was handed out, or which was asked after it, last
@@ -27,7 +28,7 @@ type orders struct {
 }
 
 func newOrders() orders {
-	return orders{ahead: aheads{out: map[uint64]engine.Instruction{}, lost: map[wire.Token]uint64{}, drove: map[uint64]bool{}, unmet: map[string]bool{}}, numbers: map[numberOf]uint64{}, limits: map[uint64]int64{}, shared: map[int]string{}, known: map[string]time.Duration{}, toldTo: map[*agent]int64{}, offered: map[wire.Token]offer{}, offeredAt: map[wire.Token]moment{}, has: map[wire.Token]time.Duration{}, whispered: map[attemptKey]wire.Code{}, held: map[string]map[string]bool{}}
+	return orders{ahead: aheads{out: map[uint64]engine.Instruction{}, lost: map[wire.Token]uint64{}, drove: map[uint64]bool{}, unmet: map[string]bool{}}, numbers: map[numberOf]uint64{}, limits: map[uint64]int64{}, ends: map[uint64]int64{}, shared: map[int]string{}, known: map[string]time.Duration{}, toldTo: map[*agent]int64{}, offered: map[wire.Token]offer{}, offeredAt: map[wire.Token]moment{}, has: map[wire.Token]time.Duration{}, whispered: map[attemptKey]wire.Code{}, held: map[string]map[string]bool{}}
 }
 
 // off is something towards safe that is owed.

@@ -26,6 +26,7 @@ type lineFact struct {
 	stuck bool          // it could not be driven, and is tried again
 	pulse bool          // it is for a pulse
 	cut   bool          // the end of a process has cut the pulse, and the level is another one
+	short bool          // a renewal: it ends by a time of the gateway's, as the agent knows that
 
 	mark, markOf uint64 // the highest number that was driven, and the instruction
 	ahead        uint64 // the highest number that went ahead of its record, in this life
@@ -135,7 +136,7 @@ func (c *checker) asked(a *agent, x *work, d lines.Drive, moves, sure bool) {
 	if sure {
 		c.overFor(a, d.Line, wire.LeaseReplaced, d.Level)
 	}
-	f.by, f.until, f.pulse, f.cut = x.Token, 0, x.act.Pulse, false
+	f.by, f.until, f.pulse, f.cut, f.short = x.Token, 0, x.act.Pulse, false, x.EndsBy != 0
 	if r := c.runs[x.Token]; r != nil && sure && x.frame == 0 {
 		f.newest, f.newestLevel = r, d.Level
 	}
@@ -145,6 +146,10 @@ func (c *checker) asked(a *agent, x *work, d lines.Drive, moves, sure bool) {
 	case away && (hold > 0 || p.maxOn > 0):
 		if hold == 0 {
 			hold = p.maxOn
+		}
+		if ends := c.orders.ends[x.Seq]; ends != 0 {
+			late, _ := c.lateBy(a, ends)
+			hold = max(0, min(hold, -late))
 		}
 		c.limit(a, p, f, hold, p.safe)
 	}
@@ -226,7 +231,7 @@ func (c *checker) ownAct(a *agent, d lines.Drive) {
 		c.fail("local", "%s of %s is moved (%s), and its LOCAL switch has been on since %v", p.name, a.tag, why(&d), c.localSince(a))
 	case d.Why == lines.WhyExpired && !f.by.IsZero() && f.by != t && !c.doubted(t) && !c.doubted(f.by):
 		c.fail("lease-fell", "output %s of %s goes to its safe level because the time of token %v is over, and token %v has set it since", p.name, a.tag, t, f.by)
-	case (d.Why == lines.WhyExpired || d.Why == lines.WhyPulse) && f.until != 0 && c.w.now < f.until-2*holdSlack-f.until/5_000 && !c.cancelAsked(t) && f.by == t && !c.doubted(t):
+	case (d.Why == lines.WhyExpired || d.Why == lines.WhyPulse) && f.until != 0 && !f.short && c.w.now < f.until-2*holdSlack-f.until/5_000 && !c.cancelAsked(t) && f.by == t && !c.doubted(t):
 		c.fail("lease-early", "the time of token %v at %s of %s is over at %v; it is ended now (%s)", t, p.name, a.tag, f.until, why(&d))
 	}
 	if s := c.pins.contact[a]; d.Why == lines.WhyLoss && s != nil && (s.up && c.w.now-s.upAt > stepSlack || c.w.now-s.since < a.autonomy/2) && c.w.now > a.hungUntil+a.autonomy {

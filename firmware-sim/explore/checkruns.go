@@ -191,6 +191,7 @@ func (c *checker) started(a *agent, x *work) {
 		c.begunWatch(a, x)
 	} else if actuating(x.Intent) {
 		c.actuates(a, x, i.NotAfter != 0)
+		c.thrownSince(a, x)
 	}
 	if x.Again {
 		return
@@ -317,7 +318,7 @@ func (c *checker) recorded(i *engine.Instruction) {
 			c.fail("false-failure", "instruction %d is FAILED with %v, its attempt %v ended with %v", i.Seq, i.Code, i.Token, r.code)
 		}
 	case engine.StateCancelled:
-		if !c.asks[i.Task] && !c.asks[seqName(i.Seq)] && i.By == 0 && i.Code != wire.CodeSuperseded && (r == nil || !r.cut) && !c.memory.older { // a log that is lost may have asked
+		if !c.asks[i.Task] && !c.asks[seqName(i.Seq)] && i.By == 0 && i.Code != wire.CodeSuperseded && !c.endedByThrow(i) && (r == nil || !r.cut) && !c.memory.older { // a log that is lost may have asked
 			c.fail("false-cancel", "instruction %d is CANCELLED, and nobody asked", i.Seq)
 		}
 		c.stoodFor(i)

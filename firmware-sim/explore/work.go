@@ -164,7 +164,16 @@ func (a *agent) setPin(x *work) {
 		a.finish(x, executor.Result{Code: wire.CodeMapChanged})
 		return
 	}
-	want := lines.Want{Line: p.line, Level: x.act.Level, For: x.act.MaxOn}
+	hold := a.core.Clock().Left(a.now(), x.EndsBy, x.act.MaxOn)
+	if x.act.MaxOn > 0 && hold < time.Millisecond && p.away(x.act.Level) {
+		code := wire.CodeDependency // its lease may be over
+		if a.core.Clock().Late(a.now(), x.NotAfter, true) {
+			code = wire.CodeExpired
+		}
+		a.finish(x, executor.Result{Code: code})
+		return
+	}
+	want := lines.Want{Line: p.line, Level: x.act.Level, For: hold}
 	if !p.away(x.act.Level) {
 		want.For = 0 // the safe level has no limit
 	}
@@ -184,7 +193,6 @@ func (a *agent) setPin(x *work) {
 	}
 	r := executor.Result{Code: code}
 	if fate == lines.Moved && p.away(x.act.Level) {
-		hold := x.act.MaxOn
 		if hold == 0 {
 			hold = p.maxOn
 		}

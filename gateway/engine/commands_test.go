@@ -34,11 +34,11 @@ import (
 var language = script.New(script.Kinds{"N": script.Number, "BYTE": script.Byte, "D": script.Duration, "TIME": script.Duration, "NUMS": script.Numbers,
 	"PAIRS": script.Pairs, "#N": hashed, "RETRY": isRetry, "PHASE": isPhase, "CODE": isCode, "ENDING": isEnding},
 	"submit [dup] [id=TASK] [intent=INTENT] [node=LIST] [nodes=N] [label=PAIRS] [ttl=D] [timeout=D] [prio=PRIORITY] [retry=RETRY] [tiered=BYTE] [client=NAME] [packet=N] [by=USER] [pin=PIN] [level=N] [max_on=D] [width=D] [count=N]",
-	"hello NODE [session=N] [incarnation=N] [first=N] [next=N] [labels=PAIRS] [intents=LIST] [short=SHORT] [top=NUMS] [clock=D] [pins=LIST] [nonce=N] [rules=N] [local]",
+	"hello NODE [session=N] [incarnation=N] [first=N] [next=N] [labels=PAIRS] [intents=LIST] [short=SHORT] [top=NUMS] [clock=D] [pins=LIST] [nonce=N] [rules=N] [local] [throws=N]",
 	"event NODE PHASE [ENDING] seq=N [no=N] [token=#N] [attempt=BYTE] [received=TIME] [started=TIME] [finished=TIME] [payload=PAIRS] [percent=BYTE] [detail=WORD] [pin=PIN] [level=N] [until=TIME] [max_on_ms=N] [edges=NUMS] [total=N] [times=N]",
 	"compact NODE CODE seq=N [attempt=BYTE] [short=SHORT]",
 	"report NODE never|queued|running|done|full|driven [CODE] seq=N [token=#N]",
-	"heartbeat NODE [local] [session=N] [clock=D] [foreign=LIST] [room=N] [levels=LIST]",
+	"heartbeat NODE [local] [throws=N] [session=N] [clock=D] [foreign=LIST] [room=N] [levels=LIST]",
 	"digest NODE [session=N] [holds=NUMS]",
 	"narrowband NODE up|down",
 	"goodbye NODE [lost] [session=N] [unstarted=NUMS]",
@@ -431,7 +431,7 @@ func (h *harness) hello(c *command) *wire.Hello {
 	if inc := c.number("incarnation", a.incarnation); inc != a.incarnation {
 		a.incarnation, a.next = inc, 1
 	}
-	a.next = c.number("next", a.next)
+	a.next, a.throws = c.number("next", a.next), c.number("throws", a.throws)
 	var top [2]uint64
 	for k, v := range c.list("top") {
 		if k > 1 {
@@ -439,7 +439,7 @@ func (h *harness) hello(c *command) *wire.Hello {
 		}
 		top[k] = c.toNumber(v)
 	}
-	return withTraits(c, &wire.Hello{TopSeq: top[0], TopToken: top[1], Clock: h.clock(c), ClockSet: h.clock(c) != 0,
+	return withTraits(c, &wire.Hello{Throws: a.throws, TopSeq: top[0], TopToken: top[1], Clock: h.clock(c), ClockSet: h.clock(c) != 0,
 		Session: a.session, Incarnation: a.incarnation, Short: c.text("short", wire.Short(c.word(0))),
 		Labels: c.pairs("labels"), Intents: c.list("intents"), First: c.number("first", a.next), Next: a.next})
 }
@@ -454,6 +454,9 @@ func (h *harness) clock(c *command) int64 {
 
 func (h *harness) heartbeat(c *command) *engine.Uplink {
 	m := &wire.Heartbeat{Session: c.number("session", h.agentOf(c).session), Clock: h.clock(c), Local: c.has("local")}
+	a := h.agentOf(c)
+	a.throws = c.number("throws", a.throws)
+	m.Throws = a.throws
 	if withLevels(c, m); m.Levels != nil {
 		m.Next = c.number("next", h.agentOf(c).next)
 	}

@@ -148,7 +148,7 @@ func (e *Engine) dispatch(now Now, i *inst) {
 	}
 	m := &wire.Instruction{Seq: i.Seq, Key: i.Key(e.cfg.Site), Token: i.Token, Attempt: i.Attempt,
 		Intent: i.Intent, Args: i.Args, NotAfter: i.notAfter(now), TimeoutMs: uint32(i.limit(e.cfg).Milliseconds()), Priority: i.Priority,
-		Trace: i.Trace, SentAt: now.Wall, Resend: i.Sends - 1}
+		Trace: i.Trace, SentAt: now.Wall, Resend: i.Sends - 1, EndsBy: i.endsBy(now)}
 	if mutant.On(mutant.LimitUnsent) {
 		m.NotAfter = 0
 	}
@@ -165,11 +165,16 @@ func (e *Engine) dispatch(now Now, i *inst) {
 // alone.
 func (e *Engine) inOrderAtLine(i *inst, m *wire.Instruction) {
 	a := i.task.act
+	if a.Moves() && !i.safe && i.node.Throws != 0 {
+		if m.Throws = i.node.Throws; i.Thrown {
+			m.Throws = wire.ThrownSince
+		}
+	}
 	if i.node.Rules < wire.RulesOrder || !stands(a) {
 		return
 	}
 	m.Order = i.Order
-	i.kept = a.Moves() && !i.safe && i.Retries < i.Retry.Max
+	i.kept = a.Moves() && !i.safe && i.Retries < i.Retry.Max && !i.Thrown
 	if m.Keep = i.kept; i.kept {
 		i.node.keeps(i.Seq)
 	}
@@ -207,7 +212,7 @@ func (e *Engine) newAttempt(i *inst) {
 	i.ReceivedAt, i.StartedAt, i.FinishedAt, i.SettledAt = 0, 0, 0, 0
 	i.Code, i.Detail, i.Payload, i.Path, i.Reason, i.Lease = wire.CodeNone, "", nil, PathNone, "", nil
 	i.resends, i.queries, i.firstAt, i.byHand, i.disowned, i.Doubted, i.noRoom = 0, 0, 0, false, false, false, false
-	i.stopAt, i.stops = 0, 0
+	i.stopAt, i.stops, i.Thrown = 0, 0, false
 	i.offers = offers{}
 	i.whisperAt, i.whispers, i.driven = 0, 0, false
 }

@@ -43,6 +43,7 @@ type inst struct {
 	lateAt     time.Duration  // when it is late, towards safe; 0 for not
 	late       bool           // counted in node.lates
 	goodTill   time.Duration  // when its time limit has passed, whatever is done to the clock; 0 for none
+	overTill   time.Duration  // when its lease has ended, whatever is done to the clock; 0 for no such limit
 	overdue    bool           // its result came after it was given up: no further attempt by itself
 	whisperAt  time.Duration  // when a safe frame goes over narrowband; 0 for not
 	whispers   int
@@ -128,6 +129,18 @@ func (i *inst) limitFrom(now Now) {
 	if i.NotAfter != 0 {
 		i.goodTill = now.in(until(now, i.NotAfter))
 	}
+	if i.EndsBy != 0 {
+		i.overTill = now.in(until(now, i.EndsBy))
+	}
+}
+
+// endsBy is when its lease has ended by the wall clock as that is now: what has passed
+// since it was taken counts, however the clock was set meanwhile. 0 for no such limit.
+func (i *inst) endsBy(now Now) int64 {
+	if i.EndsBy == 0 || mutant.On(mutant.LeaseFromBegin) {
+		return 0
+	}
+	return max(1, min(i.EndsBy, now.Wall+(i.overTill-now.in(0)).Round(time.Millisecond).Milliseconds()))
 }
 
 // notAfter is its limit by the wall clock as that is now. Towards safe a clock that was

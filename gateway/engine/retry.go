@@ -19,7 +19,7 @@ func repeatable(i *inst) bool {
 // retry decides on another attempt, if the policy, the deadline and the
 // operator allow one.
 func (e *Engine) retry(now Now, i *inst) bool {
-	if i.Retries >= i.Retry.Max || i.Attempt == wire.MaxAttempt || i.CancelBy != "" || i.By != 0 || i.overdue {
+	if i.Retries >= i.Retry.Max || i.Attempt == wire.MaxAttempt || i.CancelBy != "" || i.By != 0 || i.overdue || i.Thrown {
 		return false
 	}
 	if seq, _ := e.newerThan(i); i.safe && seq != 0 {

@@ -155,8 +155,8 @@ func (e *Engine) endSuperseded(now Now, i *inst, why string) {
 }
 
 // renewal lets a renewed lease stand for the older one right before it that was not
-// sent yet, and gives it its own length as a time limit if it has none: a renewal that
-// comes later than that renews nothing (docs/safety.md 8).
+// sent yet. However late it begins, its lease ends its own length after it was taken; so
+// that is also its time limit, if it has none or a later one (docs/safety.md 8).
 func (e *Engine) renewal(now Now, o *inst) {
 	if o.task.act.MaxOn == 0 || !o.task.act.Sets || len(o.places) != 2 {
 		return
@@ -165,9 +165,11 @@ func (e *Engine) renewal(now Now, o *inst) {
 	if p == nil && o.places[1].l.newest.sum != sumOf(o) || p != nil && sumOf(p.i) != sumOf(o) {
 		return
 	}
-	if o.NotAfter == 0 {
-		o.NotAfter = now.Wall + o.task.act.MaxOn.Milliseconds()
+	o.EndsBy = after(now.Wall, o.task.act.MaxOn.Milliseconds())
+	if o.NotAfter == 0 || o.NotAfter > o.EndsBy {
+		o.NotAfter = o.EndsBy
 	}
+	o.limitFrom(now)
 	if p != nil && p.i.By == 0 && e.unsent(p.i) && !p.i.MayHaveRun() {
 		e.supersededBy(now, p.i, o)
 	}

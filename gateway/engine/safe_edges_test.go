@@ -289,15 +289,16 @@ func TestAnAnswerNamesAFewOfMany(t *testing.T) {
 	h.finish(&r)
 }
 
-// TestARenewalEndsNothingThatWasSent, and keeps the limit that it has.
+// TestARenewalEndsNothingThatWasSent, and keeps the limit that it has, unless its lease
+// would be over before.
 func TestARenewalEndsNothingThatWasSent(t *testing.T) {
 	h := newHarness(t)
 	h.block("hello pump-1 pins=valve:0\nsubmit node=pump-1 pin=valve level=1 max_on=10m")
-	h.block("submit node=pump-1 pin=valve level=1 max_on=10m ttl=1h\nsubmit node=pump-1 pin=valve level=1 max_on=10m")
+	h.block("submit node=pump-1 pin=valve level=1 max_on=10m ttl=5m\nsubmit node=pump-1 pin=valve level=1 max_on=10m ttl=1h")
 	if i := h.log.insts[1]; i.By != 0 || i.State != engine.StateDispatched || i.NotAfter != 0 {
 		t.Errorf("the first, which was sent, is %v, by %d, not after %d", i.State, i.By, i.NotAfter)
 	}
-	if i := h.log.insts[2]; i.By != 3 || i.State != engine.StateCancelled || i.NotAfter != h.now.Wall+3_600_000 {
+	if i := h.log.insts[2]; i.By != 3 || i.State != engine.StateCancelled || i.NotAfter != h.now.Wall+300_000 {
 		t.Errorf("the second is %v, by %d, not after %d", i.State, i.By, i.NotAfter)
 	}
 	if i := h.log.insts[3]; i.By != 0 || i.NotAfter != h.now.Wall+600_000 {

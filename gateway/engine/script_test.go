@@ -79,7 +79,7 @@ type harness struct {
 }
 
 // agentState is what the commands fill in by themselves.
-type agentState struct{ session, incarnation, next uint64 }
+type agentState struct{ session, incarnation, next, throws uint64 }
 
 const scriptStart = int64(1_700_000_000_000)
 

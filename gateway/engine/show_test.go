@@ -312,6 +312,14 @@ func (w *writer) message(m wire.Message) string {
 		if m.Keep {
 			s += " keep"
 		}
+		if m.Throws == wire.ThrownSince {
+			s += " thrown"
+		} else {
+			s += opt("throws", m.Throws)
+		}
+		if m.EndsBy != 0 {
+			s += " ends_by=" + w.at(m.EndsBy)
+		}
 		return s + opt("resend", m.Resend) + opt("through", m.Through)
 	case *wire.Release:
 		return fmt.Sprintf("release %d", m.Seq)

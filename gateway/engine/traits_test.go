@@ -8,8 +8,8 @@ import (
 
 // What a hello and a heartbeat say of pins, in scripts:
 //
-//	hello NODE [nonce=N] [rules=N] [local] [pins=NAME:KIND[:LEVEL],..]
-//	heartbeat NODE [levels=LEVEL,.. [next=N]] [room=N]
+//	hello NODE [nonce=N] [rules=N] [local] [throws=N] [pins=NAME:KIND[:LEVEL],..]
+//	heartbeat NODE [throws=N] [levels=LEVEL,.. [next=N]] [room=N]
 //
 // KIND is in, out (or -), safe0 (or 0) or safe1 (or 1); LEVEL is low, high, held, or - for unknown.
 

@@ -181,6 +181,13 @@ type Instruction struct {
 	Since int64 `cbor:"42,keyasint,omitempty"`
 	// Opened is what was held before this gpio.release opened it, until it has ended.
 	Opened *Hold `cbor:"43,keyasint,omitempty"`
+	// Thrown says that the LOCAL switch of its node was thrown since the current attempt
+	// was made: what has not arrived yet does not begin, and there is no further attempt
+	// by itself (docs/safety.md 8).
+	Thrown bool `cbor:"44,keyasint,omitempty"`
+	// EndsBy is when the lease of a renewal has ended at the latest, Unix ms; 0 for no
+	// such limit (docs/safety.md 8).
+	EndsBy int64 `cbor:"45,keyasint,omitempty"`
 }
 
 // Path is the way by which a step became known.
@@ -236,6 +243,7 @@ const (
 	WhatDriven     What = 19 // the agent has driven its lines to the safe levels, unrecorded; no state changes
 	WhatSuperseded What = 20 // something newer stands for it: it is withdrawn
 	WhatDue        What = 21 // what its task waits for has come about: it has its number now
+	WhatThrown     What = 22 // the LOCAL switch of its node was thrown: no further attempt by itself
 )
 
 var whatNames = [...]string{
@@ -245,7 +253,7 @@ var whatNames = [...]string{
 	WhatTimeout: "timeout", WhatCancelAsk: "cancel_requested", WhatCancelled: "cancelled",
 	WhatRequeued: "requeued", WhatRefused: "refused", WhatQueried: "queried",
 	WhatResolved: "resolved", WhatDoubted: "doubted",
-	WhatLease: "lease_ended", WhatDriven: "driven", WhatSuperseded: "superseded", WhatDue: "due",
+	WhatLease: "lease_ended", WhatDriven: "driven", WhatSuperseded: "superseded", WhatDue: "due", WhatThrown: "local_thrown",
 }
 
 // String is the entry's name in timelines and logs.
@@ -299,6 +307,10 @@ type Node struct {
 	// Rules are what the agent follows; Traits are those of Pins, in the same order.
 	Rules  wire.Rules       `cbor:"13,keyasint,omitempty"`
 	Traits []wire.PinTraits `cbor:"14,keyasint,omitempty"`
+	// Throws is how often its LOCAL switch has been thrown since its Process was started,
+	// plus 1, as the gateway has heard; 0 if the agent does not tell.
+	Process uint64 `cbor:"15,keyasint,omitempty"`
+	Throws  uint64 `cbor:"16,keyasint,omitempty"`
 }
 
 // Cursor is the last event of a node that is in the log (B7).
