@@ -147,6 +147,13 @@ func TestA19_WrongExecutorsAreNoticed(t *testing.T) {
 			r.Args = a
 			return right.Run(ctx, r)
 		})},
+		"it says another level than it drives": {"its answer does not say that GPIO17 has the level 1", run(func(_ intent.Pins, right intent.Executor, ctx context.Context, r intent.Request) intent.Result {
+			result := right.Run(ctx, r)
+			if result.Values != nil {
+				result.Values["level"] = uint64(0)
+			}
+			return result
+		})},
 		"every failure is io": {"which means unknown (pinResult), and it says io", run(func(_ intent.Pins, right intent.Executor, ctx context.Context, r intent.Request) intent.Result {
 			result := right.Run(ctx, r)
 			if c := result.Code; c == wire.CodeUnknown || c == wire.CodeFailed || c == wire.CodeBusy {

@@ -197,6 +197,9 @@ func (p *play) examine(seen trait) trait {
 	seen.pulses = seen.pulses || p.w.pulses > 0
 	seen.releases = seen.releases || len(p.w.released) > 0
 	p.drives()
+	if now := uint64(map[gpio.Level]int{gpio.High: 1}[p.board.Level(valve)]); !p.d.Still && len(p.act.Pins) == 1 && !p.d.Safe {
+		p.fault(m["pin"] == valve && m["level"] == now, "its answer does not say that %s has the level %d: %v", valve, now, m)
+	}
 	p.leases(r, m)
 	p.again()
 	p.undo()
