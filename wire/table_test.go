@@ -64,7 +64,8 @@ func TestA19_TraitsFitEachOther(t *testing.T) {
 			"still": func(d *wire.Traits) { d.Still = true }, "nothing held": func(d *wire.Traits) { d.Holds = wire.HoldsNothing },
 			"the board held": func(d *wire.Traits) { d.Holds = wire.HoldsBoard }, "a pulse": func(d *wire.Traits) { d.Pulse = true },
 			"a watch": func(d *wire.Traits) { d.Watch = true }, "no lease": func(d *wire.Traits) { d.Leases = false },
-			"undone by a release": func(d *wire.Traits) { d.Undo = wire.UndoRelease }, "a boot": func(d *wire.Traits) { d.Reboots = true },
+			"undone by a release": func(d *wire.Traits) { d.Undo = wire.UndoRelease }, "undone by nothing": func(d *wire.Traits) { d.Undo = wire.UndoNothing },
+			"a boot": func(d *wire.Traits) { d.Reboots = true },
 		},
 		wire.IntentGPIOPulse: {
 			"repeatable": func(d *wire.Traits) { d.Repeatable = true }, "no pulse": func(d *wire.Traits) { d.Pulse = false },
@@ -112,6 +113,7 @@ func contradictions(t *testing.T, d wire.Declaration) (list []string) {
 	must(!d.Reboots || d.Holds == wire.HoldsBoard && !d.Repeatable, "a boot takes the whole board, and twice is not once")
 	must(d.Undo != wire.UndoLevel || len(actOf(t, d, false).Pins) == 1, "the level of which pin?")
 	must(d.Undo != wire.UndoRelease || d.Safe, "only a hold is released")
+	must(d.Undo != wire.UndoNothing || d.Pulse || !act.Sets && !d.Leases && !d.Safe, "what leaves an output at another level says what undoes it; only a pulse ends by itself")
 	lasts := 0
 	for _, a := range d.Arguments {
 		if a.Lasts {

@@ -11,15 +11,17 @@
 //
 // # Adding one that is built in
 //
-// Three things, and a test for each that is left out or does not fit the others:
+// Four things. Tests notice one of the first three that is left out, and what does not fit
+// the others:
 //
 //  1. Its declaration, a file of its own in package wire (intent_read.go is a short one):
-//     name, text, the traits that doors, gateway and agent go by (does it move anything,
-//     which lines does it hold, may it be repeated, does it leave a lease, what undoes it),
-//     the type of its arguments, and each argument with the field that it fills in. How an
-//     argument is parsed and written, what it means for lines and time, an example and its
-//     text come with it. The tables of docs/wire.md are written from that by
-//     go test ./wire -run Documented -update.
+//     declare with name, text, the traits that doors, gateway and agent go by (does it move
+//     anything, which lines does it hold, may it be repeated, does it leave a lease, what
+//     undoes it), the type of its arguments, and each argument with the field that it fills
+//     in: pin, pinOrAll, level, levelOrHigh, maxOn (a lease), lasts (it takes that long by
+//     itself) and spanOf (any other duration). How an argument is parsed and written, what
+//     it means for lines and time, an example and its text come with it. The tables of
+//     docs/wire.md are written from that by go test ./wire -run Documented -update.
 //
 //  2. One file here, which adds it. No other file names it.
 //
@@ -28,14 +30,38 @@
 //
 //  3. Its line in the table of docs/operator.md: what it does, for whoever uses it.
 //
-// The tests here play the examples of its arguments and hold what it does against what it
-// declares; nothing in them names an intent.
+//  4. Its line in docs/CHANGELOG.md.
+//
+// The tests here (TestA19) play the examples of its arguments, from either level of its
+// output: they hold what it does against what it declares, let the owner of the pins fail
+// in every way, wait beyond its end, and ask for what is certain to be refused. Nothing in
+// them names an intent. They do not know what it is for: that what it says of its purpose
+// is so is a test of its own.
+//
+// # What an executor is made of
 //
 // The executor gets its arguments parsed and in their own type. What it moves it moves
 // through Pins, which asks right before a pin moves whether it still may; what its
-// declaration says of its lines is what it holds, so it moves no others. What leaves an
-// output away from its safe level says so in Result.Lease, or nobody is told when the
-// board ends that: Board.write does it for levels.
+// declaration says of its lines is what it holds, so it moves no others.
+//
+//   - b.resolve finds a pin for a mode or refuses it; b.safe is its safe level, b.limit the
+//     longest time that the pin map gives a level, b.setting all three for a level with or
+//     without a time. Check and Run use the same.
+//   - b.write sets a level, as a lease if it is to end, and b.writeSafe drives the safe one,
+//     at the lines of Request.Lines. What leaves an output away from its safe level without
+//     them says so in Result.Lease, or nobody is told when the board ends that.
+//   - r.drive is a request to Pins with the order number and the question that each has to
+//     carry; what ends later is Drive.For, and no timer here.
+//   - pinResult is the end of a request that failed. Nothing else translates an error of the
+//     pins: an unknown outcome that is told as io is done again, and nobody has asked.
+//     badArgs is the refusal of an argument that only the board can judge.
+//   - Values of a result that is about one pin have "pin" and "level", the level that it has
+//     then: the gateway takes that for the level of an output whose arguments named none.
+//
+// Towards safe waits for nothing (docs/safety.md 5), and wire.Act.Towards decides it from
+// declaration and arguments: the trait Safe, or a level argument that is the safe level of
+// every pin, and no pulse. One whose arguments name no level, as one that inverts, never
+// is, whatever it turns out to do.
 //
 // # An agent with an intent of its own
 //

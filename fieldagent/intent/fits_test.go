@@ -16,44 +16,13 @@ import (
 	"github.com/apollo-11/apollo11/wire"
 )
 
-// watched notes what an executor asks of the owner.
-type watched struct {
-	*gpio.Owner
-	drives            []gpio.Drive
-	safes             []gpio.Safe
-	released          []uint64 // the numbers
-	pulses, listening int
-}
-
-func (w *watched) Do(ctx context.Context, d gpio.Drive) error {
-	w.drives = append(w.drives, d)
-	return w.Owner.Do(ctx, d)
-}
-func (w *watched) Pulse(ctx context.Context, d gpio.Drive, width time.Duration) (gpio.PulseEnd, error) {
-	w.drives = append(w.drives, d)
-	w.pulses++
-	return w.Owner.Pulse(ctx, d, width)
-}
-func (w *watched) Safe(ctx context.Context, s gpio.Safe) (gpio.SafeDone, error) {
-	w.safes = append(w.safes, s)
-	return w.Owner.Safe(ctx, s)
-}
-func (w *watched) Release(ctx context.Context, lines []wire.LineKey, order uint64) ([]string, error) {
-	w.released = append(w.released, order)
-	return w.Owner.Release(ctx, lines, order)
-}
-func (w *watched) Watch(ctx context.Context, pin string) (<-chan gpio.Edge, error) {
-	w.listening++
-	return w.Owner.Watch(ctx, pin)
-}
-
 // TestA19_ExecutorsDoWhatIsDeclared: what a declaration says is what the executor does, so
 // that an intent that is declared wrongly, not only one that is declared in part, is
 // noticed. It plays the examples that its arguments declare, so a new one is played
 // without being named here.
 func TestA19_ExecutorsDoWhatIsDeclared(t *testing.T) {
 	for _, d := range wire.Declarations() {
-		for _, fault := range misfits(t, d) {
+		for _, fault := range misfits(t, d, nil) {
 			t.Errorf("%s: %s", d.Name, fault)
 		}
 	}
@@ -73,6 +42,7 @@ func TestA19_WrongDeclarationsAreNoticed(t *testing.T) {
 			"always safe":        func(d *wire.Traits) { d.Safe = true },
 			"a release":          func(d *wire.Traits) { d.Release = true },
 			"undone by releases": func(d *wire.Traits) { d.Undo = wire.UndoRelease },
+			"undone by nothing":  func(d *wire.Traits) { d.Undo = wire.UndoNothing },
 		},
 		wire.IntentGPIORead: {
 			"moving":       func(d *wire.Traits) { d.Still = false },
@@ -105,7 +75,7 @@ func TestA19_WrongDeclarationsAreNoticed(t *testing.T) {
 	for name, flips := range wrong {
 		for what, flip := range flips {
 			d, _ := wire.Declared(name)
-			if flip(&d.Traits); len(misfits(t, d)) == 0 {
+			if flip(&d.Traits); len(misfits(t, d, nil)) == 0 {
 				t.Errorf("%s was declared wrongly, as %s, and nobody noticed", name, what)
 			}
 		}
@@ -114,13 +84,13 @@ func TestA19_WrongDeclarationsAreNoticed(t *testing.T) {
 
 // misfits plays the examples of an intent, from either level of its output, and says in
 // what they are not as declared.
-func misfits(t *testing.T, d wire.Declaration) []string {
+func misfits(t *testing.T, d wire.Declaration, wrong plant) []string {
 	faults := map[string]bool{}
 	some := trait{}
 	for _, all := range []bool{true, false} {
 		for _, before := range []gpio.Level{gpio.Low, gpio.High} {
 			synctest.Test(t, func(t *testing.T) {
-				p := newPlay(t, d, all, before)
+				p := newPlay(t, d, all, before, wrong)
 				some = p.examine(some)
 				for _, f := range p.faults {
 					faults[f] = true
@@ -131,7 +101,8 @@ func misfits(t *testing.T, d wire.Declaration) []string {
 	if !d.Reboots {
 		for what, c := range map[string]struct{ declared, seen bool }{
 			"leases": {d.Leases, some.leases}, "moves": {!d.Still, some.moves}, "watches": {d.Watch, some.watches}, "pulses": {d.Pulse, some.pulses},
-			"releases": {d.Release, some.releases},
+			"releases": {d.Release, some.releases}, "moves a pin that it holds": {!d.Still && d.Holds == wire.HoldsPins, some.flips},
+			"leaves another level": {d.Undo != wire.UndoNothing || d.Pulse, some.leaves},
 		} {
 			if c.declared != c.seen {
 				faults[fmt.Sprintf("%s: %v, declared %v", what, c.seen, c.declared)] = true
@@ -142,7 +113,11 @@ func misfits(t *testing.T, d wire.Declaration) []string {
 }
 
 // trait is what an intent has done in any of its plays.
-type trait struct{ leases, moves, watches, pulses, releases bool }
+type trait struct {
+	leases, moves, watches, pulses, releases bool
+	flips                                    bool // its line had another level meanwhile
+	leaves                                   bool // its line has another level afterwards
+}
 
 // play is one execution of an example, on a board of its own.
 type play struct {
@@ -155,13 +130,19 @@ type play struct {
 	faults []string
 }
 
-func newPlay(t *testing.T, d wire.Declaration, all bool, before gpio.Level) *play {
+func newPlay(t *testing.T, d wire.Declaration, all bool, before gpio.Level, wrong plant) *play {
 	t.Helper()
 	pins := valves()
 	pins[0].MaxOn = 24 * time.Hour // longer than any play
+	return playOn(t, d, all, before, wrong, pins)
+}
+
+// playOn plays it with a pin map of its own.
+func playOn(t *testing.T, d wire.Declaration, all bool, before gpio.Level, wrong plant, pins []gpio.PinConfig) *play {
+	t.Helper()
 	b := newBench(t, pins...)
 	p := &play{bench: b, d: d, w: &watched{Owner: b.owner}, args: d.Example(all), before: before}
-	b.r = newRegistry(t, intent.BuiltIn(intent.Board{Pins: p.w}))
+	b.r = p.registry(wrong)
 	parsed, err := wire.ParseArgs(d.Name, p.args)
 	must(t, err)
 	p.act = wire.ActOf(d.Name, parsed)
@@ -204,16 +185,21 @@ func (p *play) examine(seen trait) trait {
 		return seen
 	}
 	p.asks()
-	began := time.Now()
+	began, flips := time.Now(), p.board.Flips(valve)
 	r, m := p.execute(7, nil)
 	p.fault(r.Code == wire.CodeOK, "its example %v ends %v: %s", p.args, r.Code, r.Detail)
 	p.fault(time.Since(began) == p.act.Lasts, "it takes %v, declared %v", time.Since(began), p.act.Lasts)
+	seen.flips = seen.flips || p.board.Flips(valve) > flips
+	seen.leaves = seen.leaves || p.board.Level(valve) != p.before
 	seen.leases = seen.leases || r.Lease != nil
 	seen.moves = seen.moves || len(p.w.drives)+len(p.w.safes) > 0
 	seen.watches = seen.watches || p.w.listening > 0
 	seen.pulses = seen.pulses || p.w.pulses > 0
 	seen.releases = seen.releases || len(p.w.released) > 0
 	p.drives()
+	if now := uint64(map[gpio.Level]int{gpio.High: 1}[p.board.Level(valve)]); !p.d.Still && len(p.act.Pins) == 1 && !p.d.Safe {
+		p.fault(m["pin"] == valve && m["level"] == now, "its answer does not say that %s has the level %d: %v", valve, now, m)
+	}
 	p.leases(r, m)
 	p.again()
 	p.undo()

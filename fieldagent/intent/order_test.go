@@ -229,22 +229,62 @@ func TestA19_EveryDeclaredIntentIsHereAndDocumented(t *testing.T) {
 	}
 }
 
-// A wrong kind of end is the safe level's fault, not the caller's: it is told as what
-// it is.
-func TestRefusalsOfTheOwnerKeepTheirMeaning(t *testing.T) {
-	for _, c := range []struct {
-		err  error
-		code wire.Code
+// What the owner of the pins says keeps its meaning: by the class the gateway decides
+// whether it is done again without asking anybody.
+func TestErrorsOfTheOwnerKeepTheirMeaning(t *testing.T) {
+	table := []struct {
+		err   error
+		code  wire.Code
+		class wire.Class
 	}{
-		{gpio.ErrSuperseded, wire.CodeSuperseded}, {gpio.ErrHeldSafe, wire.CodeHeldSafe}, {gpio.ErrLocal, wire.CodeLocal},
-		{gpio.ErrLost, wire.CodeDependency}, {gpio.ErrLate, wire.CodeExpired},
-	} {
-		r := newRegistry(t, intent.BuiltIn(intent.Board{Pins: refusing{err: fmt.Errorf("%w: %w", gpio.ErrNotDone, c.err)}}))
+		{gpio.ErrUnknown, wire.CodeUnknown, wire.ClassUnknown},
+		{gpio.ErrSuperseded, wire.CodeSuperseded, wire.ClassCancelled},
+		{gpio.ErrHeldSafe, wire.CodeHeldSafe, wire.ClassRefused},
+		{gpio.ErrLocal, wire.CodeLocal, wire.ClassRefused},
+		{gpio.ErrLost, wire.CodeDependency, wire.ClassRetryable},
+		{gpio.ErrLate, wire.CodeExpired, wire.ClassRefused},
+		{gpio.ErrTimeDoubt, wire.CodeDependency, wire.ClassRetryable},
+		{gpio.ErrNoSuchPin, wire.CodeNoSuchPin, wire.ClassRefused},
+		{gpio.ErrNotPermitted, wire.CodeNotPermitted, wire.ClassRefused},
+		{gpio.ErrUnsupported, wire.CodeUnsupported, wire.ClassRefused},
+		{gpio.ErrNoLevel, wire.CodeUnsupported, wire.ClassRefused},
+		{gpio.ErrBusy, wire.CodeBusy, wire.ClassRetryable},
+		{gpio.ErrIO, wire.CodeIO, wire.ClassRetryable},
+		{context.Canceled, wire.CodeCancelled, wire.ClassCancelled},
+		{context.DeadlineExceeded, wire.CodeTimeout, wire.ClassRetryable},
+		{gpio.ErrNotDone, wire.CodeDependency, wire.ClassRetryable},
+		{errors.New("anything else"), wire.CodeFailed, wire.ClassPermanent},
+	}
+	known := map[error]bool{}
+	for _, c := range table {
+		known[c.err] = true
+		r := newRegistry(t, intent.BuiltIn(intent.Board{Pins: refusing{err: fmt.Errorf("set a: %w", c.err)}}))
 		raw, err := wire.EncodeMap(args{"pin": "a", "level": 1}, wire.MaxArgsBytes)
 		must(t, err)
-		if p := r.Run(t.Context(), "gpio.write", raw, intent.Request{}); p.Code != c.code || errors.Is(c.err, gpio.ErrUnknown) {
+		if p := r.Run(t.Context(), "gpio.write", raw, intent.Request{}); p.Code != c.code || p.Code.Class() != c.class {
 			t.Errorf("%v: %+v", c.err, p)
 		}
+		if both := intent.PinCode(fmt.Errorf("%w: %w", c.err, gpio.ErrUnknown)); both != wire.CodeUnknown {
+			t.Errorf("%v, and nobody knows whether the pin has changed: %v", c.err, both)
+		}
+	}
+	for _, err := range intent.PinErrors() {
+		if !known[err] {
+			t.Errorf("what %q means is not said here", err)
+		}
+	}
+}
+
+// An output that was never set has no level that could be read; waiting gives it none.
+func TestReadOfAnOutputThatWasNeverSet(t *testing.T) {
+	b := newBench(t, valves()...)
+	p, _ := b.request("gpio.read", args{"pin": "GPIO27"}, intent.Request{})
+	if p.Code != wire.CodeUnsupported || !strings.Contains(p.Detail, "has not been set yet: set it first, or give it a safe level in agent.yaml") {
+		t.Errorf("%+v", p)
+	}
+	b.request("gpio.write", args{"pin": "GPIO27", "level": 1}, intent.Request{Cause: "t"})
+	if p, m := b.request("gpio.read", args{"pin": "GPIO27"}, intent.Request{}); p.Code != wire.CodeOK || m["level"] != uint64(1) {
+		t.Errorf("%+v %v", p, m)
 	}
 }
 

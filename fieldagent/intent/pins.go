@@ -21,15 +21,26 @@ type Board struct {
 // interface should: it is one thing, and the tests use the real one.
 type Pins interface {
 	// Resolve returns the one name of a pin that may be used in this mode, and Config
-	// what the pin map says of it, false if it is not there.
+	// what the pin map says of it, false if it is not there. Line is its line now.
 	Resolve(name string, mode gpio.Mode) (string, error)
 	Config(name string) (gpio.PinConfig, bool)
 	Line(name string) (wire.LineKey, error)
 
+	// Get returns the level of an input, or the level that an output was last commanded
+	// to have: gpio.ErrNoLevel if it was never set, which only an output without a safe
+	// level can be.
 	Get(ctx context.Context, name string) (gpio.Level, error)
+	// Do drives an output, and with For ends that by itself. The error says whether
+	// something has happened: gpio.ErrUnknown if nobody knows.
 	Do(ctx context.Context, d gpio.Drive) error
+	// Pulse drives an output for a time and then to the other level, and returns when that
+	// is over, also by something newer, a cancel or the board.
 	Pulse(ctx context.Context, d gpio.Drive, width time.Duration) (gpio.PulseEnd, error)
+	// Safe drives lines to their safe levels, before other requests. What it has driven is
+	// known with an error as well.
 	Safe(ctx context.Context, s gpio.Safe) (gpio.SafeDone, error)
+	// Release lets lines be set again that Safe holds, nil for all, and returns the names
+	// of those that were held. It moves nothing.
 	Release(ctx context.Context, lines []wire.LineKey, order uint64) ([]string, error)
 	// Watch delivers edges until ctx ends, or until the pin can't be watched any
 	// more; then the channel is closed.
@@ -75,12 +86,16 @@ func tooLong(arg, pin string, d, limit time.Duration) *Result {
 		Hint: fmt.Sprintf("agent.yaml allows max_on: %v", limit)})
 }
 
-// pinCode translates an error of package gpio.
-func pinCode(err error) wire.Code {
-	for _, c := range []struct {
-		is   error
-		code wire.Code
-	}{
+// pinError says what an error of package gpio means.
+type pinError struct {
+	is   error
+	code wire.Code
+}
+
+// pinErrors are those of package gpio that mean something by themselves; the first that
+// fits counts.
+func pinErrors() []pinError {
+	return []pinError{
 		{gpio.ErrUnknown, wire.CodeUnknown}, // first: whatever else it was, nobody knows
 		{gpio.ErrSuperseded, wire.CodeSuperseded},
 		{gpio.ErrHeldSafe, wire.CodeHeldSafe},
@@ -91,20 +106,34 @@ func pinCode(err error) wire.Code {
 		{gpio.ErrNoSuchPin, wire.CodeNoSuchPin},
 		{gpio.ErrNotPermitted, wire.CodeNotPermitted},
 		{gpio.ErrUnsupported, wire.CodeUnsupported},
+		{gpio.ErrNoLevel, wire.CodeUnsupported}, // it has none by waiting either
 		{gpio.ErrBusy, wire.CodeBusy},
 		{gpio.ErrIO, wire.CodeIO},
 		{context.Canceled, wire.CodeCancelled},
 		{context.DeadlineExceeded, wire.CodeTimeout},
 		{gpio.ErrNotDone, wire.CodeDependency}, // the owner is stuck or has stopped
-	} {
-		if errors.Is(err, c.is) {
-			return c.code
+	}
+}
+
+// pinCode translates an error of package gpio.
+func pinCode(err error) wire.Code {
+	for _, e := range pinErrors() {
+		if errors.Is(err, e.is) {
+			return e.code
 		}
 	}
 	return wire.CodeFailed
 }
 
-func pinResult(err error) Result { return Result{Code: pinCode(err), Detail: err.Error()} }
+// pinResult is the result of a request that ended with an error of Pins: its code is what
+// the error means, so that what nobody knows stays unknown and a refusal is not tried again.
+func pinResult(err error) Result {
+	r := Result{Code: pinCode(err), Detail: err.Error()}
+	if errors.Is(err, gpio.ErrNoLevel) {
+		r.Detail += ": set it first, or give it a safe level in agent.yaml"
+	}
+	return r
+}
 
 // levelNumber is a level as it stands in payloads.
 func levelNumber(l gpio.Level) uint64 {

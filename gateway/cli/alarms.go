@@ -49,7 +49,11 @@ in docs/operator.md. With --watch, changes are shown until you interrupt it; the
 
 func listAlarms(a *app, v api.Alarms) error {
 	if len(v.Standing) == 0 {
-		a.say("no alarms\n")
+		if len(v.Recent) > 0 {
+			a.say("no alarm stands now; what happened:\n")
+		} else {
+			a.say("no alarms\n")
+		}
 	} else if err := alarmTable(a, "SINCE", v.Standing, "31"); err != nil {
 		return err
 	}

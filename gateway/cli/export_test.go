@@ -1,6 +1,10 @@
 package cli
 
-import "io"
+import (
+	"io"
+
+	"github.com/apollo-11/apollo11/gateway/api"
+)
 
 // Visible, Nearest and Distance are tested alone: their input is endless.
 func Visible(s string) string                    { return visible(s) }
@@ -23,4 +27,9 @@ func Commands() []string {
 		list = append(list, c.name)
 	}
 	return list
+}
+
+// ListAlarms is what alarms writes in text.
+func ListAlarms(out, errs io.Writer, v api.Alarms) error {
+	return listAlarms(&app{out: out, err: errs}, v)
 }

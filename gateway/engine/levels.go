@@ -171,6 +171,7 @@ func (e *Engine) levelsMoved(i *inst) {
 		pins = n.Pins
 	}
 	done := i.State == StateSucceeded
+	high, told := i.levelTold()
 	for k, p := range pins {
 		t, known := n.traitsOf(p)
 		safe, guarded := t.Safe()
@@ -190,10 +191,23 @@ func (e *Engine) levelsMoved(i *inst) {
 		case a.Safe && !guarded:
 		case done && a.Sets:
 			n.noteLevel(t.Line, a.Level != a.Pulse, i.order())
+		case done && told:
+			n.noteLevel(t.Line, high, i.order())
 		case done || i.MayHaveRun():
 			delete(n.levels.news, t.Line) // whatever it did
 		}
 	}
+}
+
+// levelTold is the level that its pin has since, as its result says; false if it says none
+// of the pin that the instruction names.
+func (i *inst) levelTold() (high, ok bool) {
+	pin, level := pinOf(i.Payload)
+	a := i.task.act
+	if level == nil || len(a.Pins) != 1 || pin != a.Pins[0] {
+		return false, false
+	}
+	return *level == 1, true
 }
 
 // noteLines remembers which lines an attempt is sent for.

@@ -93,6 +93,9 @@ func (i *inst) what() string {
 		}
 		return fmt.Sprintf("%s of %s to %d", i.Intent, a.Pins[0], level)
 	}
+	if len(a.Pins) > 0 {
+		return fmt.Sprintf("%s of %s", i.Intent, a.Pins[0])
+	}
 	return i.Intent
 }
 
