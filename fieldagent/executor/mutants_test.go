@@ -33,6 +33,7 @@ func TestMutantsOfTheExecutor(t *testing.T) {
 		{mutant.OffWaitsForWorker, []string{begin + "; deliver 1 on=other", "deliver 2 on=pin safe=yes"}, "drive 2/1"},
 		{mutant.OffWaitsForJournal, []string{begin, "deliver 2 on=pin safe=yes"}, "drive 2/1"},
 		{mutant.OffWaitsForRoom, []string{"start workers=1 queue=1 known=1; connect; welcome rules=1; deliver 1 on=other", "deliver 2 on=pin safe=yes; finish 2"}, "2/1 processed ok"},
+		{mutant.ForgetUnmarked, []string{"start workers=1 queue=1 known=1; connect; welcome rules=1; deliver 1; finish 1; ack 1; wait 720h; deliver 2; finish 2; ack 2", "deliver 1"}, "1/1 processed unknown"},
 		{mutant.DedupeAfterRun, []string{begin + "; deliver 1 on=pin; restart", "connect; welcome rules=1; query 1"}, "interrupted"},
 		{mutant.InterruptedIsOK, []string{begin + "; deliver 1 on=pin; restart", "connect; welcome rules=1"}, "interrupted"},
 		{mutant.ForgetsOnSend, []string{begin + "; deliver 1; finish 1; disconnect", "connect 2; welcome session=2 rules=1"}, "1/1 processed ok"},
