@@ -53,7 +53,9 @@ type Traits struct {
 	// Leases says that it may leave an output away from its safe level when it is done.
 	// The owner of the pins ends that by itself, and that is told.
 	Leases bool
-	Undo   Undo
+	// Undo says what takes it back. What sets a level or leases an output says one; only a
+	// pulse ends by itself.
+	Undo Undo
 }
 
 // Careful takes the word of an agent that an intent moves something (Hello.Actuating):
@@ -99,7 +101,8 @@ func (a Act) Moves() bool { return !a.Still }
 
 // Towards reports whether it only brings lines to their safe levels: it waits for
 // nothing then. safe returns the safe level of a pin, and false if it has none or is
-// not known. A pulse moves away from one level and back, so it never is.
+// not known. A pulse moves away from one level and back, so it never is; nor is what names
+// no level and is not declared Safe, as one that inverts a pin, whatever it turns out to do.
 func (a Act) Towards(safe func(pin string) (level, ok bool)) bool {
 	if a.Still || a.Holds != HoldsPins {
 		return false

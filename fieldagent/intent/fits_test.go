@@ -127,6 +127,7 @@ type play struct {
 	args   args
 	act    wire.Act
 	before gpio.Level
+	all    bool // its example has all arguments
 	faults []string
 }
 
@@ -141,7 +142,7 @@ func newPlay(t *testing.T, d wire.Declaration, all bool, before gpio.Level, wron
 func playOn(t *testing.T, d wire.Declaration, all bool, before gpio.Level, wrong plant, pins []gpio.PinConfig) *play {
 	t.Helper()
 	b := newBench(t, pins...)
-	p := &play{bench: b, d: d, w: &watched{Owner: b.owner}, args: d.Example(all), before: before}
+	p := &play{bench: b, d: d, w: &watched{Owner: b.owner}, args: d.Example(all), before: before, all: all}
 	b.r = p.registry(wrong)
 	parsed, err := wire.ParseArgs(d.Name, p.args)
 	must(t, err)
