@@ -114,6 +114,9 @@ type aheads struct {
 // wentAhead checks what leaves before its record: it is towards safe, and nothing else.
 func (c *checker) wentAhead(u engine.Urgent) {
 	i, ok := c.inEngine(u.Msg.Seq)
+	if !ok { // it has ended since the copy was made
+		i, ok = c.onItsWay(u.Msg)
+	}
 	if !ok || i.Node != u.Node || i.Token != u.Msg.Token {
 		c.fail("effect-before-commit", "what goes ahead of its record to %s is no instruction of the engine: %+v", u.Node, u.Msg)
 		return
@@ -145,6 +148,18 @@ func (c *checker) inEngine(seq uint64) (engine.Instruction, bool) {
 		}
 		for _, i := range t.Instructions {
 			if i.Seq == seq {
+				return i, true
+			}
+		}
+	}
+	return engine.Instruction{}, false
+}
+
+// onItsWay finds an instruction in the rounds that wait for the disk.
+func (c *checker) onItsWay(m *wire.SafeNow) (engine.Instruction, bool) {
+	for k := range c.w.gateway.jobs {
+		for _, w := range c.w.gateway.jobs[k].Writes {
+			if i := w.Instruction; i.Seq == m.Seq && i.Token == m.Token {
 				return i, true
 			}
 		}
