@@ -125,6 +125,9 @@ func (w *works) Run(ctx context.Context, work executor.Work, tell Tell) executor
 			if !work.Towards && w.pins.Throws() != work.Throws {
 				return gpio.ErrLocal // it was thrown meanwhile, and may be off again
 			}
+			if w.moved(work) {
+				return gpio.ErrMapChanged
+			}
 			return nil
 		},
 		Left:  func(length time.Duration) time.Duration { return w.left(work.EndsBy, length) },
@@ -151,6 +154,13 @@ func (w *works) Run(ctx context.Context, work executor.Work, tell Tell) executor
 		r.Ended = &executor.Ended{Pin: e.Pin, Why: e.Why, Level: &level}
 	}
 	return r
+}
+
+// moved reports whether a reload has given the pins of a work other lines than those that
+// it holds. What leads to safe is driven by its lines.
+func (w *works) moved(work executor.Work) bool {
+	act := wire.ActOf(work.Intent, work.Parsed)
+	return !work.Towards && act.Holds == wire.HoldsPins && len(act.Pins) > 0 && len(work.Lines) > 0 && !slices.Equal(w.lines(act.Pins), work.Lines)
 }
 
 // seed gives the owner of the pins what the journal knows: before anything is driven.

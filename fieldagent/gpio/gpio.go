@@ -164,6 +164,7 @@ var (
 	ErrTooLong    = errors.New("the pin map allows less time")
 	ErrLate       = errors.New("its time has passed") // for Drive.Check
 	ErrTimeDoubt  = errors.New("whether its time has passed is not known")
+	ErrMapChanged = errors.New("its name stands for another line since then") // for Drive.Check
 	// ErrUnknown means that the request was begun and did not come back: the pin
 	// may have changed or not.
 	ErrUnknown = errors.New("it is not known whether the pin has changed")

@@ -244,6 +244,7 @@ func TestErrorsOfTheOwnerKeepTheirMeaning(t *testing.T) {
 		{gpio.ErrLost, wire.CodeDependency, wire.ClassRetryable},
 		{gpio.ErrLate, wire.CodeExpired, wire.ClassRefused},
 		{gpio.ErrTimeDoubt, wire.CodeDependency, wire.ClassRetryable},
+		{gpio.ErrMapChanged, wire.CodeMapChanged, wire.ClassRefused},
 		{gpio.ErrNoSuchPin, wire.CodeNoSuchPin, wire.ClassRefused},
 		{gpio.ErrNotPermitted, wire.CodeNotPermitted, wire.ClassRefused},
 		{gpio.ErrUnsupported, wire.CodeUnsupported, wire.ClassRefused},

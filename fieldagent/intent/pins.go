@@ -103,6 +103,7 @@ func pinErrors() []pinError {
 		{gpio.ErrLost, wire.CodeDependency}, // it may run when the gateway is back
 		{gpio.ErrLate, wire.CodeExpired},
 		{gpio.ErrTimeDoubt, wire.CodeDependency}, // it may run when the gateway has told the time
+		{gpio.ErrMapChanged, wire.CodeMapChanged},
 		{gpio.ErrNoSuchPin, wire.CodeNoSuchPin},
 		{gpio.ErrNotPermitted, wire.CodeNotPermitted},
 		{gpio.ErrUnsupported, wire.CodeUnsupported},
