@@ -28,9 +28,12 @@ type session struct {
 	// no welcome.
 	nextAt  time.Duration
 	helloAt time.Duration // when the last hello was sent
-	// askedAt is when the first hello was sent that no welcome has answered.
-	asked   bool
-	askedAt time.Duration
+	asked   bool          // no welcome has come since a hello
+	// asks is when the hellos of this connection were sent that no welcome has answered,
+	// lastAsk when the one that the latest welcome answers was, and lastNow its time.
+	asks    []time.Duration
+	lastAsk time.Duration
+	lastNow int64
 	// digestAt is when the next digest is due.
 	digestAt time.Duration
 	// clockSet is what the last hello said of the agent's clock; clockNews says
@@ -57,6 +60,7 @@ type stopping struct {
 func (c *Core) connected(id uint64) {
 	s := &c.session
 	s.up, s.id, s.welcomed, s.answered, s.asked = true, id, false, false, false // refused stays until a welcome takes it back
+	s.asks, s.lastNow, s.lastAsk = nil, 0, 0
 	c.sent = c.through
 	c.hello()
 }
@@ -76,8 +80,9 @@ func (c *Core) hello() {
 	s := &c.session
 	s.helloAt, s.clockSet, s.clockNews = c.now.Mono, h.ClockSet, false
 	s.throws = c.now.Throws
-	if !s.asked {
-		s.asked, s.askedAt = true, c.now.Mono
+	s.asked = true
+	if len(s.asks) < mostAsks {
+		s.asks = append(s.asks, c.now.Mono)
 	}
 	if !s.welcomed {
 		s.nextAt = c.now.Mono + HelloAgain
@@ -123,6 +128,22 @@ func (c *Core) helloSoon() {
 	}
 }
 
+// mostAsks bounds the hellos whose sending is remembered until they are answered.
+const mostAsks = 16
+
+// answers says when the hello was sent that a welcome answers, at the earliest: they are
+// answered in their order, and one that names the same time as the last one may be its
+// copy. A gateway whose disk hangs answers late, and what has been asked since must not
+// be taken for what it answers: its time would seem younger than it is.
+func (s *session) answers(now int64) time.Duration {
+	if (now != s.lastNow || s.lastNow == 0) && len(s.asks) > 0 {
+		s.lastAsk = s.asks[0]
+		s.asks = s.asks[1:]
+	}
+	s.lastNow = now
+	return s.lastAsk
+}
+
 func (c *Core) welcome(m *wire.Welcome) {
 	s := &c.session
 	if !s.up || m.Session != s.id {
@@ -130,12 +151,13 @@ func (c *Core) welcome(m *wire.Welcome) {
 		return
 	}
 	s.answered, s.rules = true, m.Rules
+	sent := s.answers(m.Now)
 	if !s.asked {
 		c.clock.heard(c.now, m.Now)
 		return // a second answer
 	}
 	s.asked = false
-	if ahead := c.clock.welcomed(c.now, m.Now, c.now.Mono-s.askedAt); ahead.Abs() > ClockLimit && !s.welcomed {
+	if ahead := c.clock.welcomed(c.now, m.Now, c.now.Mono-sent); ahead.Abs() > ClockLimit && !s.welcomed {
 		c.note(LevelWarn, "clocks differ", fmt.Sprintf("the agent's is %v ahead of the gateway's; trusted: %v", ahead, c.now.WallOK))
 	}
 	if m.Refused != "" {
