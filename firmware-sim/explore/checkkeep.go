@@ -17,6 +17,7 @@ type keeps struct {
 	late   map[*agent][]wire.Token
 	back   map[wire.Token]*agent // its start was taken back, and that is on disk
 	offers map[*agent]epochOf
+	safe   map[*identity][]*work // what was begun towards safe, by process
 }
 
 // epochOf is the log that a process works for, and since which round of its loop.
@@ -39,7 +40,7 @@ type kept struct {
 }
 
 func newKeeps() keeps {
-	return keeps{asked: map[wire.Token]bool{}, epoch: map[wire.Token]uint64{}, late: map[*agent][]wire.Token{}, back: map[wire.Token]*agent{}, offers: map[*agent]epochOf{}}
+	return keeps{asked: map[wire.Token]bool{}, epoch: map[wire.Token]uint64{}, late: map[*agent][]wire.Token{}, back: map[wire.Token]*agent{}, offers: map[*agent]epochOf{}, safe: map[*identity][]*work{}}
 }
 
 // keepsTold takes in what a loop is told.
@@ -86,7 +87,9 @@ func (c *checker) keepsFor(a *agent, x *work, code wire.Code) {
 	if code.Class() != wire.ClassRetryable || !c.keeps.asked[x.Token] || x.Towards || x.Order == 0 || !holds(x) || a.second != nil || c.w.now-x.begun > x.Timeout || c.w.reloads {
 		return
 	}
-	c.keeps.list = append(c.keeps.list, &kept{a: a, life: a.life, x: x, until: c.w.now + wire.OrderWait - stepSlack})
+	k := &kept{a: a, life: a.life, x: x, until: c.w.now + wire.OrderWait - stepSlack}
+	k.over = slices.ContainsFunc(c.keeps.safe[a.life], func(s *work) bool { return x.Order < s.Order && k.shares(s) }) // while it ran
+	c.keeps.list = append(c.keeps.list, k)
 	c.ticks()
 }
 
@@ -111,6 +114,7 @@ func (c *checker) void(k *kept) bool {
 // log of the gateway has handed out.
 func (c *checker) keptFrom(a *agent, x *work) {
 	if x.Towards {
+		c.keeps.safe[a.life] = append(c.keeps.safe[a.life], x)
 		for _, k := range c.keeps.list {
 			k.over = k.over || k.a == a && k.x.Order < x.Order && k.shares(x)
 		}

@@ -53,7 +53,7 @@ func (e *Engine) cancel(now Now, in *Cancel) {
 			i.Operator = false
 			e.cancelled(now, i, in)
 			out.Done++
-		case i.State == StateSucceeded && i.Lease != nil && !i.Lease.Over() && (i.node.online || e.reachable(i)):
+		case e.stoppable(i):
 			e.wish(now, i, in) // its lease lives: told once
 			e.stopOnce(now, i, "cancelled by "+i.CancelBy)
 			out.Asked++

@@ -82,7 +82,7 @@ func (e *Engine) join(now Now, i *inst, r report) bool {
 		i.Payload = r.payload
 	}
 	if i.Lease == nil {
-		i.Lease = leased(i.Intent, r.code, r.payload)
+		i.leased(r)
 	}
 	if i.Detail == "" {
 		i.Detail = r.detail

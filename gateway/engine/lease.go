@@ -24,10 +24,30 @@ type Lease struct {
 	End     wire.LeaseEnd `cbor:"5,keyasint,omitempty"`
 	// Level is the pin's level since then, nil when the agent does not say.
 	Level *uint8 `cbor:"6,keyasint,omitempty"`
+	// Memory is the incarnation of the agent that has told of it, 0 if an older version
+	// has written it down: one with another memory knows nothing of it.
+	Memory uint64 `cbor:"7,keyasint,omitempty"`
 }
 
 // Over reports whether the lease is known to have ended for good.
 func (l *Lease) Over() bool { return l.End != 0 && l.End != wire.LeaseFailed }
+
+// stoppable reports whether the lease of a SUCCEEDED one lives, as far as anybody knows,
+// in an agent that can be told to end it.
+func (e *Engine) stoppable(i *inst) bool {
+	l, n := i.Lease, i.node
+	if i.State != StateSucceeded || l == nil || l.Over() || !n.online && !e.reachable(i) {
+		return false
+	}
+	return l.Memory == 0 || l.Memory == n.cursor.Incarnation
+}
+
+// leased notes the lease that a result begins.
+func (i *inst) leased(r report) {
+	if i.Lease = leased(i.Intent, r.code, r.payload); i.Lease != nil {
+		i.Lease.Memory = i.node.cursor.Incarnation
+	}
+}
 
 // leased reads from a result whether it begins a lease, nil if not.
 func leased(intent string, code wire.Code, payload wire.RawMap) *Lease {
@@ -58,7 +78,7 @@ func (e *Engine) leaseEnded(now Now, n *node, m *wire.Event) {
 		return
 	}
 	pin, level := pinOf(m.Payload)
-	l := Lease{Pin: pin}
+	l := Lease{Pin: pin, Memory: n.cursor.Incarnation}
 	current := m.Attempt == i.Attempt
 	if current && i.Lease != nil {
 		if i.Lease.Over() {

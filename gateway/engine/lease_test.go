@@ -56,6 +56,38 @@ func TestA5_ImpossibleEndsOfLeasesAreRefused(t *testing.T) {
 	}
 }
 
+// A lease ends with the memory of the agent that began it: the one that has its place
+// knows no such attempt, would say "cancelled before it arrived" of what it never had,
+// and that is a second result for the gateway.
+func TestA6_ALeaseOfALostMemoryIsNotAskedAfter(t *testing.T) {
+	const told = "hello pump-1 incarnation=1\nsubmit node=pump-1 id=t1 pin=valve-1 max_on=10m\n" +
+		"event pump-1 seq=1 processed ok received=1ms started=2ms finished=3ms pin=valve-1 level=1 until=10m\n"
+	const failed = "event pump-1 seq=1 lease_ended failed finished=4s pin=valve-1\n"
+	for name, c := range map[string]struct {
+		story string
+		asks  bool
+	}{
+		"the agent that began it":                {told, true},
+		"after a restart of the gateway":         {told + "restart\nhello pump-1 incarnation=1", true},
+		"after a new session of the agent":       {told + "goodbye pump-1\nhello pump-1 incarnation=1", true},
+		"its end failed":                         {told + failed, true},
+		"another memory":                         {told + "goodbye pump-1\nhello pump-1 incarnation=2", false},
+		"another memory, its end had failed":     {told + failed + "goodbye pump-1\nhello pump-1 incarnation=2", false},
+		"another memory, and the gateway anew":   {told + "goodbye pump-1\nhello pump-1 incarnation=2\nrestart\nhello pump-1 incarnation=2", false},
+		"another memory after the gateway's new": {told + "restart\nhello pump-1 incarnation=2", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			for line := range strings.SplitSeq(strings.TrimSpace(c.story), "\n") {
+				h.block(line)
+			}
+			if out := h.block("cancel t1"); strings.Contains(out, "-> send pump-1 cancel 1 ") != c.asks {
+				t.Errorf("want the agent asked: %v\n%s", c.asks, out)
+			}
+		})
+	}
+}
+
 // A payload that is not what the intents send is no lease, and nothing breaks.
 func TestOddPayloadsAreNoLeases(t *testing.T) {
 	for name, payload := range map[string]map[string]any{

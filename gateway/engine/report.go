@@ -184,7 +184,7 @@ func (e *Engine) processed(now Now, i *inst, r report) {
 		return
 	}
 	i.Code, i.Detail, i.Payload, i.Path = r.code, r.detail, r.payload, r.path
-	i.Lease = leased(i.Intent, r.code, r.payload)
+	i.leased(r)
 	i.FinishedAt, i.SettledAt, i.Percent = r.finished, now.Wall, 0
 	i.Operator, i.Reason = false, ""
 	e.safeEnded(now, i)
