@@ -84,7 +84,7 @@ func (c *checker) unkept(a *agent, seq uint64) {
 
 // keepsFor notes that an attempt has failed for which another one is promised.
 func (c *checker) keepsFor(a *agent, x *work, code wire.Code) {
-	if code.Class() != wire.ClassRetryable || !c.keeps.asked[x.Token] || x.Towards || x.Order == 0 || !holds(x) || a.second != nil || c.w.now-x.begun > x.Timeout || c.w.reloads {
+	if code.Class() != wire.ClassRetryable || !c.keeps.asked[x.Token] || x.Towards || x.Order == 0 || !holds(x) || a.second != nil || c.w.now-x.begun > x.Timeout || c.w.reloads || x.passed {
 		return
 	}
 	k := &kept{a: a, life: a.life, x: x, until: c.w.now + wire.OrderWait - stepSlack}
@@ -93,8 +93,10 @@ func (c *checker) keepsFor(a *agent, x *work, code wire.Code) {
 	c.ticks()
 }
 
-func (k *kept) shares(x *work) bool {
-	return k.x.act.Holds == wire.HoldsBoard || x.act.Holds == wire.HoldsBoard || slices.ContainsFunc(k.x.Lines, func(l wire.LineKey) bool { return slices.Contains(x.Lines, l) })
+func (k *kept) shares(x *work) bool { return k.x.shares(x) }
+
+func (x *work) shares(y *work) bool {
+	return x.act.Holds == wire.HoldsBoard || y.act.Holds == wire.HoldsBoard || slices.ContainsFunc(x.Lines, func(l wire.LineKey) bool { return slices.Contains(y.Lines, l) })
 }
 
 // void reports whether something newer has moved the line since, or its process is gone.
@@ -117,6 +119,9 @@ func (c *checker) keptFrom(a *agent, x *work) {
 		c.keeps.safe[a.life] = append(c.keeps.safe[a.life], x)
 		for _, k := range c.keeps.list {
 			k.over = k.over || k.a == a && k.x.Order < x.Order && k.shares(x)
+		}
+		for _, o := range a.works {
+			o.passed = o.passed || holds(o) && o.Order < x.Order && o.shares(x)
 		}
 	}
 	if x.Towards || !actuating(x.Intent) {

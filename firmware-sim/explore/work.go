@@ -27,6 +27,7 @@ type work struct {
 	done    bool
 	aborted bool
 	pulsing bool // the owner has its pulse
+	passed  bool // something newer towards safe has begun there while it ran: it keeps no line when it ends, even if that drove nothing
 
 	watching *watching // nil for what is no watch
 }
