@@ -69,8 +69,8 @@
 //   - Where something newer has begun it drives nothing, and the rest of its lines all
 //     the same. It also drives the line that the gateway took its pin for.
 //
-// A verdict with Hold that has ended well holds its lines: what actuates there, and is
-// not towards safe, is refused with CodeHeldSafe, and what waits is superseded. The
+// A verdict with Hold that was tried, whether it ended well or may be tried again, holds
+// its lines: what actuates there, and is not towards safe, is refused with CodeHeldSafe, and what waits is superseded. The
 // welcome names lines that the gateway holds as well. Holds are in the journal; a
 // Release whose number is not lower ends them. Actuating work that holds the whole
 // board is not refused here: the owner of the pins refuses the line.

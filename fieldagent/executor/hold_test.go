@@ -143,6 +143,27 @@ func TestAHoldIsWrittenDownBeforeTheEndOfItsSafe(t *testing.T) {
 	}
 }
 
+// safety.md 6: the owner of the pins holds from the try on. A gpio.safe that has failed
+// holds its line through a restart as well: its next attempt may be for another line, if a
+// reload comes between the two. What was refused holds nothing.
+func TestASafeThatFailedHoldsItsLine(t *testing.T) {
+	const kindHold = 14
+	for code, want := range map[wire.Code]int{wire.CodeIO: 1, wire.CodeUnknown: 1, wire.CodeLocal: 0, wire.CodeNoSuchPin: 0} {
+		b := newBench(t, config(1))
+		b.welcome(0)
+		b.deliver(1, "a", "hold")
+		written := 0
+		for _, r := range b.finish(1, code).Records {
+			if kindOf(t, r) == kindHold {
+				written++
+			}
+		}
+		if h := b.core.Holds(); len(h) != want || written != want {
+			t.Errorf("%v: holds %v, %d are written down", code, h, written)
+		}
+	}
+}
+
 // safety.md 9: what was refused is not driven later by a copy, and no copy is driven while
 // somebody works there, welcome or not.
 func TestNoCopyIsDrivenAgainstAHand(t *testing.T) {

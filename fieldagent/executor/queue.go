@@ -312,8 +312,9 @@ func (c *Core) end(a *attempt, r Result) {
 	c.leaveRunning(a)
 	c.keepLines(a, r)
 	done := a.state == running && r.Code == wire.CodeOK
-	if a.state == running && a.holdsSafe && (done || r.Code.Class() == wire.ClassUnknown) {
-		// What is not known to have been driven may be held by the owner of the pins.
+	if a.state == running && a.holdsSafe && (done || r.Code.Class() == wire.ClassUnknown || r.Code.Class() == wire.ClassRetryable) {
+		// The owner of the pins holds from the try on, whatever comes of that. Its next
+		// attempt may be for another line, if a reload comes between.
 		c.hold(a.lines, a.order) // before its end: the journal may be cut between the two
 	}
 	releases, released := done && a.releases, a.lines

@@ -70,6 +70,7 @@ func (a *agent) safeNow(m *wire.SafeNow) {
 	}
 	a.w.log(a.tag, "drives %d ahead of its record: %v", m.Seq, done)
 	if !done {
+		a.w.check.aheadRefused(a, m)
 		return
 	}
 	st := wire.State{Seq: m.Seq, Token: m.Token, Status: wire.StatusDriven}
@@ -107,6 +108,7 @@ type aheads struct {
 	out      map[uint64]engine.Instruction // by number, as the engine had it then
 	lost     map[wire.Token]uint64         // let out by a process that died before the record was on disk: the process after it
 	drove    map[uint64]bool               // numbers under which a line was driven so
+	refused  map[wire.Token]bool           // a board could not drive it so, and comes to know it with its record
 	unmet    map[string]bool               // nodes that begin anew, and are not welcomed yet
 	looked   time.Duration                 // when the engine was looked through last
 }
@@ -165,6 +167,21 @@ func (c *checker) onItsWay(m *wire.SafeNow) (engine.Instruction, bool) {
 		}
 	}
 	return engine.Instruction{}, false
+}
+
+// aheadRefused notes what a board could not drive ahead of its record: somebody works
+// there, or none of the lines that the gateway meant has a safe level in the map of the
+// moment (its names it does not carry). It goes ahead once; the next that leaves is the
+// instruction, with its record.
+func (c *checker) aheadRefused(a *agent, m *wire.SafeNow) {
+	guarded := len(m.Lines) == 0
+	for _, l := range m.Lines {
+		p := a.pins.m.byLine[l]
+		guarded = guarded || p != nil && p.hasSafe
+	}
+	if a.local || !guarded {
+		c.orders.ahead.refused[m.Token] = true
+	}
 }
 
 // reused demands that a number under which something went ahead of its record stands for

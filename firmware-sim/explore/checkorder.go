@@ -28,7 +28,7 @@ type orders struct {
 }
 
 func newOrders() orders {
-	return orders{ahead: aheads{out: map[uint64]engine.Instruction{}, lost: map[wire.Token]uint64{}, drove: map[uint64]bool{}, unmet: map[string]bool{}}, numbers: map[numberOf]uint64{}, limits: map[uint64]int64{}, ends: map[uint64]int64{}, shared: map[int]string{}, known: map[string]time.Duration{}, toldTo: map[*agent]int64{}, offered: map[wire.Token]offer{}, offeredAt: map[wire.Token]moment{}, has: map[wire.Token]time.Duration{}, whispered: map[attemptKey]wire.Code{}, held: map[string]map[string]bool{}}
+	return orders{ahead: aheads{out: map[uint64]engine.Instruction{}, lost: map[wire.Token]uint64{}, drove: map[uint64]bool{}, refused: map[wire.Token]bool{}, unmet: map[string]bool{}}, numbers: map[numberOf]uint64{}, limits: map[uint64]int64{}, ends: map[uint64]int64{}, shared: map[int]string{}, known: map[string]time.Duration{}, toldTo: map[*agent]int64{}, offered: map[wire.Token]offer{}, offeredAt: map[wire.Token]moment{}, has: map[wire.Token]time.Duration{}, whispered: map[attemptKey]wire.Code{}, held: map[string]map[string]bool{}}
 }
 
 // off is something towards safe that is owed.
@@ -239,7 +239,7 @@ func (c *checker) stillOwed(o *off) bool {
 		return false
 	}
 	p, open := c.pathOf(o.a)
-	if !may || !open || p != o.path {
+	if !may || !open || p != o.path || c.orders.ahead.refused[i.Token] && len(c.w.gateway.jobs) > 0 {
 		o.path, o.reach = p, 0
 		return true
 	}

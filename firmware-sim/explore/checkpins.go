@@ -127,8 +127,10 @@ func (c *checker) asked(a *agent, x *work, d lines.Drive, moves, sure bool) {
 			l.doubt = true
 		}
 	}
-	if moves && (!sure || x.frame != 0) {
-		f.newest = nil // nobody knows, and it is told so; a frame is told as driven
+	if moves && (!sure || x.frame != 0) || !sure && x.act.Pulse {
+		// Nobody knows, and it is told so; a frame is told as driven. A pulse that may have
+		// begun is ended at once, also where it found its level there.
+		f.newest = nil
 	}
 	if !moves || !sure && (f.until != 0 || !away && !x.act.Pulse) {
 		return
@@ -229,7 +231,8 @@ func (c *checker) ownAct(a *agent, d lines.Drive) {
 		c.fail("pulse-end", "a pulse of %s of %s ends away from the safe level (held %v, lost %v, LOCAL %v)", p.name, a.tag, f.held, c.lost(a), a.local)
 	case a.local && c.w.now-c.localSince(a) > handSlack && d.Why != lines.WhyStop && d.Why != lines.WhyLocal:
 		c.fail("local", "%s of %s is moved (%s), and its LOCAL switch has been on since %v", p.name, a.tag, why(&d), c.localSince(a))
-	case d.Why == lines.WhyExpired && !f.by.IsZero() && f.by != t && !c.doubted(t) && !c.doubted(f.by):
+	// One that nobody has set falls also where nobody knows its level: then it may be there.
+	case d.Why == lines.WhyExpired && !f.by.IsZero() && f.by != t && !(t.IsZero() && f.level == d.Level) && !c.doubted(t) && !c.doubted(f.by):
 		c.fail("lease-fell", "output %s of %s goes to its safe level because the time of token %v is over, and token %v has set it since", p.name, a.tag, t, f.by)
 	case (d.Why == lines.WhyExpired || d.Why == lines.WhyPulse) && f.until != 0 && !f.short && c.w.now < f.until-2*holdSlack-f.until/5_000 && !c.cancelAsked(t) && f.by == t && !c.doubted(t):
 		c.fail("lease-early", "the time of token %v at %s of %s is over at %v; it is ended now (%s)", t, p.name, a.tag, f.until, why(&d))
