@@ -78,7 +78,7 @@ func (c *checker) instOf(seq uint64, t wire.Token) engine.Instruction {
 // inOrder demands that nothing older moves a line than what has moved it, and that a
 // number stands for one instruction.
 func (c *checker) inOrder(a *agent, x *work, p *pinDef, f *lineFact, order uint64) {
-	if order < f.stood && !x.Towards && x.frame == 0 {
+	if order < f.stood && x.begun > f.stoodAt && !x.Towards && x.frame == 0 {
 		c.fail("spared", "instruction %d (number %d) moves %s of %s, and the board has ended number %d towards safe there", x.Seq, order, p.name, a.tag, f.stood)
 	}
 	switch {
@@ -392,9 +392,14 @@ func (c *checker) standsFor(a *agent, seq uint64, t wire.Token) {
 	if !ok || c.w.reloads || c.memory.older || a.second != nil {
 		return
 	}
+	if _, came := c.boards.arrived[t]; !came {
+		return // its cancel was faster, and does not say what it would have stood for
+	}
 	for _, l := range lines {
 		f := c.line(a, l)
-		f.stood = max(f.stood, c.orderOf(&i))
+		if n := c.orderOf(&i); n > f.stood {
+			f.stood, f.stoodAt = n, c.w.now
+		}
 	}
 }
 

@@ -28,11 +28,12 @@ type lineFact struct {
 	cut   bool          // the end of a process has cut the pulse, and the level is another one
 	short bool          // a renewal: it ends by a time of the gateway's, as the agent knows that
 
-	mark, markOf uint64 // the highest number that was driven, and the instruction
-	ahead        uint64 // the highest number that went ahead of its record, in this life
-	off          uint64 // the highest number that was driven to the safe level
-	stood        uint64 // the highest number towards safe whose end was told: it stands for all before it
-	held         bool   // by a gpio.safe that was executed, until a release
+	mark, markOf uint64        // the highest number that was driven, and the instruction
+	ahead        uint64        // the highest number that went ahead of its record, in this life
+	off          uint64        // the highest number that was driven to the safe level
+	stood        uint64        // the highest number towards safe whose end was told: it stands for all before it
+	stoodAt      time.Duration // when that was told: what had begun by then may go on
+	held         bool          // by a gpio.safe that was executed, until a release
 	heldBy       uint64
 	newest       *run // with the highest number that set it
 	newestLevel  bool // to this

@@ -81,7 +81,7 @@ func (g *gateway) config() engine.Config {
 	if chance(r, 0.3) {
 		c.ConfirmTimeout = between(r, 500, 5_000)
 	}
-	if g.w.profile.Scenes > 0 {
+	if g.w.profile.Scenes > 0 && !g.w.profile.rare {
 		c.Window, c.DrainRate, c.DrainBurst = 1+r.IntN(3), 2+r.IntN(4), 1+r.IntN(3)
 	}
 	g.window, g.drainRate, g.drainBurst = c.Window, c.DrainRate, c.DrainBurst

@@ -37,7 +37,6 @@ func TestMutantsAreCaught(t *testing.T) {
 // unseen are the faults that the simulator does not catch within 500 seeds, and why. They
 // stay here, in everybody's sight, until it learns to.
 var unseen = map[mutant.Fault]string{
-	mutant.RefusalSpares:      "the gateway's own cancels come first; what must be lost for it was not met. Scripts of fieldagent/executor see it",
 	mutant.EpochIgnored:       "a gateway with another log does not play. Scripts of fieldagent/executor see it",
 	mutant.SupersededBelieved: "a restored log gives what waited to an operator first. Tests of gateway/engine see it",
 	mutant.HoldUnasked:        "the door, the agent and the number stand before the owner. Tests of fieldagent/lines see it",
@@ -83,6 +82,7 @@ var profiles = map[string][]mutant.Fault{
 	"disk":     {mutant.NumberTwice, mutant.OffWaitsForLog, mutant.UrgentUnreserved, mutant.NarrowbandFirst, mutant.OffWaitsForJournal, mutant.OffWaitsForWorker, mutant.WithdrawalUnwritten},
 	"flapping": {mutant.PriorityOvertakes, mutant.SafeAtCapacity, mutant.WithdrawnOffered},
 	"clock":    {mutant.ExpiryIgnored},
+	"rare":     {mutant.RefusalSpares},
 }
 
 // profileFor is the profile that must catch a fault.

@@ -94,6 +94,8 @@ type Profile struct {
 	Hands float64
 	// Scenes is the share of the boards that have a scene.
 	Scenes float64
+	// rare are other scenes than those of the profile scenes.
+	rare bool
 	// Hangs is the share of the sites at which the disk of the gateway hangs.
 	Hangs   float64
 	weights []weight
@@ -120,6 +122,7 @@ func Profiles() []Profile {
 		{Name: "disk", Hangs: 0.6, Hands: 0.5, weights: slices.Concat(disks, []weight{{gatewayCut, 1}, {agentCut, 1}})},
 		{Name: "blackhole", NarrowTrip: 150, weights: []weight{{linkHole, 2}, {linkHalf, 1}}},
 		{Name: "scenes", Loss: 0.1, NarrowTrip: 150, Scenes: 1},
+		{Name: "rare", NarrowTrip: 150, Scenes: 1, rare: true},
 		{Name: "restore", Hangs: 0.15, Hands: 0.5, Loss: 0.1, Repeat: 0.05, NarrowLoss: 0.1, Memory: 1, weights: slices.Concat(power, []weight{{linkCut, 3}, {linkHold, 2}, {linkHole, 1}, {narrowFlip, 1}})},
 		{Name: "all", Hangs: 0.3, Hands: 0.5, Loss: 0.3, Repeat: 0.1, NarrowLoss: 0.3, BadClocks: true, Memory: 0.2, weights: slices.Concat(links, power, clocks, disks)},
 	}

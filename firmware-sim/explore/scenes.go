@@ -18,6 +18,10 @@ var scenes = []scene{(*drawing).lossAtBusyPins, (*drawing).limitAtBusyPins, (*dr
 	(*drawing).keptLine, (*drawing).deafWatches, (*drawing).deafTurn, (*drawing).expiredOff, (*drawing).cancelInTheDark, (*drawing).cancelAhead, (*drawing).backlog, (*drawing).crowd,
 	(*drawing).clonedCard, (*drawing).refusedBoard, (*drawing).quietFailures}
 
+// rareScenes are those of the profile rare: so much must come together in them that the
+// many scenes leave too few seeds for it.
+var rareScenes = []scene{(*drawing).expiredOff}
+
 // drawScenes draws the scenes of a site, from a stream of their own.
 func drawScenes(w *world, others []step) []step {
 	d := &drawing{w: w, r: w.stream("scenes"), number: 1}
@@ -29,7 +33,11 @@ func drawScenes(w *world, others []step) []step {
 	}
 	for _, a := range w.agents {
 		if chance(d.r, w.profile.Scenes) {
-			scenes[d.r.IntN(len(scenes))](d, a, between(d.r, 1_000, 6_000))
+			list := scenes
+			if w.profile.rare {
+				list = rareScenes
+			}
+			list[d.r.IntN(len(list))](d, a, between(d.r, 1_000, 6_000))
 		}
 	}
 	return d.list
@@ -141,12 +149,12 @@ func (d *drawing) expiredOff(a *agent, at time.Duration) {
 	d.add(at-900*time.Millisecond, narrowFlip, a, 0) // it has no other path
 	for range 5 {
 		pin := []string{"L0", "L2"}[d.r.IntN(2)]
-		width := between(d.r, 4_000, 4_800)
+		width := between(d.r, 2_900, 3_300)
 		plainly(d.pulse(at, a.index, pin, 1, width))
 		plainly(d.write(at+200*time.Millisecond, a.index, pin, 1, 4_000))
-		d.add(at+1_200*time.Millisecond, linkHold, a, between(d.r, 2_300, 2_700))
+		d.add(at+1_200*time.Millisecond, linkHold, a, between(d.r, 1_300, 1_500))
 		s := plainly(d.write(at+1_500*time.Millisecond, a.index, pin, 0, 0))
-		s.spec.TTLMs = between(d.r, 700, 1_400).Milliseconds()
+		s.spec.TTLMs = between(d.r, 300, 900).Milliseconds()
 		at += 8 * time.Second
 	}
 }
