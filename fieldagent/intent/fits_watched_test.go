@@ -2,6 +2,7 @@ package intent_test
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/apollo-11/apollo11/fieldagent/gpio"
@@ -12,6 +13,7 @@ import (
 // watched notes what an executor asks of the owner, and fails where it is told to.
 type watched struct {
 	*gpio.Owner
+	mu                sync.Mutex // guards the rest: what outlives its execution asks whenever it likes
 	drives            []gpio.Drive
 	safes             []gpio.Safe
 	released          []uint64 // the numbers
@@ -27,7 +29,10 @@ type watched struct {
 }
 
 // call notes a call, and returns its failure.
-func (w *watched) call(method string) error {
+func (w *watched) call(method string, note func()) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	note()
 	w.calls++
 	if w.returned {
 		w.late = append(w.late, method)
@@ -40,43 +45,41 @@ func (w *watched) call(method string) error {
 }
 
 func (w *watched) Get(ctx context.Context, pin string) (gpio.Level, error) {
-	if err := w.call("Get"); err != nil {
+	if err := w.call("Get", func() {}); err != nil {
 		return gpio.Low, err
 	}
 	return w.Owner.Get(ctx, pin)
 }
 func (w *watched) Do(ctx context.Context, d gpio.Drive) error {
-	w.drives = append(w.drives, d)
-	if err := w.call("Do"); err != nil {
+	if err := w.call("Do", func() { w.drives = append(w.drives, d) }); err != nil {
 		return err
 	}
 	return w.Owner.Do(ctx, d)
 }
 func (w *watched) Pulse(ctx context.Context, d gpio.Drive, width time.Duration) (gpio.PulseEnd, error) {
-	w.drives = append(w.drives, d)
-	w.pulses++
-	if err := w.call("Pulse"); err != nil {
+	note := func() {
+		w.drives = append(w.drives, d)
+		w.pulses++
+	}
+	if err := w.call("Pulse", note); err != nil {
 		return gpio.PulseEnd{}, err
 	}
 	return w.Owner.Pulse(ctx, d, width)
 }
 func (w *watched) Safe(ctx context.Context, s gpio.Safe) (gpio.SafeDone, error) {
-	w.safes = append(w.safes, s)
-	if err := w.call("Safe"); err != nil {
+	if err := w.call("Safe", func() { w.safes = append(w.safes, s) }); err != nil {
 		return gpio.SafeDone{}, err
 	}
 	return w.Owner.Safe(ctx, s)
 }
 func (w *watched) Release(ctx context.Context, lines []wire.LineKey, order uint64) ([]string, error) {
-	w.released = append(w.released, order)
-	if err := w.call("Release"); err != nil {
+	if err := w.call("Release", func() { w.released = append(w.released, order) }); err != nil {
 		return nil, err
 	}
 	return w.Owner.Release(ctx, lines, order)
 }
 func (w *watched) Watch(ctx context.Context, pin string) (<-chan gpio.Edge, error) {
-	w.listening++
-	if err := w.call("Watch"); err != nil {
+	if err := w.call("Watch", func() { w.listening++ }); err != nil {
 		return nil, err
 	}
 	return w.Owner.Watch(ctx, pin)
